@@ -10,9 +10,10 @@ use test_support::wait::until;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::gated::{GatedApp, id, numbers, request};
+use crate::support::gated::{GatedApp, assert_without_gap, numbers, request};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, last_user_text};
-use crate::support::test_app::{TestApp, sse_data};
+use crate::support::test_app::{TestApp, run_path, session_path, sse_data};
 
 on_every_store!(
     a_run_is_accepted_before_its_work_is_done,
@@ -31,8 +32,7 @@ on_every_store!(
 
 /// Checks that the session of a run is there, or reserved.
 async fn assert_session(app: &GatedApp, run: &Value, is_there: bool) {
-    let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-    let answer = app.try_get(&path).await;
+    let answer = app.try_get(&session_path(run, "")).await;
     if is_there {
         assert_eq!(answer.ok()["run_id"], run["run_id"]);
     } else {
@@ -46,7 +46,7 @@ async fn a_run_is_accepted_before_its_work_is_done(database: TestDatabase) {
     let answer = app.post("/v1/runs", &request("async", "wait", json!({}))).await;
     let accepted = answer.json();
     assert_eq!(answer.status, StatusCode::ACCEPTED);
-    assert_eq!(answer.header("location"), format!("/v1/runs/{}", id(&accepted)));
+    assert_eq!(answer.header("location"), run_path(&accepted, ""));
     assert_eq!(
         (
             answer.header("preference-applied"),
@@ -54,14 +54,8 @@ async fn a_run_is_accepted_before_its_work_is_done(database: TestDatabase) {
         ),
         ("", "")
     );
-    assert_eq!(
-        (&accepted["status"], &accepted["mode"], &accepted["attempts"]),
-        (&json!("queued"), &json!("async"), &json!(0))
-    );
-    assert_eq!(
-        (&accepted["output_text"], &accepted["started_at"]),
-        (&json!(""), &Value::Null)
-    );
+    assert_members!(accepted, {"status": "queued", "mode": "async", "attempts": 0});
+    assert_members!(accepted, {"output_text": "", "started_at": null});
     assert_session(&app, &accepted, false).await;
     app.gate.until_waiting(1).await;
     let listed = app.get("/v1/runs?status=running").await;
@@ -69,14 +63,8 @@ async fn a_run_is_accepted_before_its_work_is_done(database: TestDatabase) {
     app.gate.open(1);
 
     let ended = app.ended(&accepted).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"], &ended["attempts"]),
-        (&json!("completed"), &json!("echo: wait"), &json!(1))
-    );
-    assert_eq!(
-        (&ended["session_id"], &ended["created_at"]),
-        (&accepted["session_id"], &accepted["created_at"])
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "echo: wait", "attempts": 1});
+    assert_members!(ended, {"session_id": accepted["session_id"], "created_at": accepted["created_at"]});
     assert_session(&app, &accepted, true).await;
     app.finish().await;
 }
@@ -99,10 +87,7 @@ async fn the_header_prefer_makes_a_run_asynchronous(database: TestDatabase) {
         );
         if status == 202 {
             let ended = app.ended(&answer.json()).await;
-            assert_eq!(
-                (&ended["mode"], &ended["status"]),
-                (&json!("async"), &json!("completed"))
-            );
+            assert_members!(ended, {"mode": "async", "status": "completed"});
         }
     }
     app.finish().await;
@@ -112,7 +97,7 @@ async fn a_wait_ends_when_the_status_changes(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let run = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
-    let path = format!("/v1/runs/{}", id(&run));
+    let path = run_path(&run, "");
     for no_wait in ["", "?wait=0", "?wait=0s", "?wait=10ms"] {
         assert_eq!(
             app.get(&format!("{path}{no_wait}")).await["status"],
@@ -145,7 +130,7 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     assert_eq!(all[all.len() - 2]["type"], "session.committed");
     assert!(all.is_sorted_by_key(|event| time(&event["time"])), "{all:#?}");
     assert!(all.iter().all(|event| event["run_id"] == run["run_id"]));
-    let path = format!("/v1/runs/{}/events", id(&run));
+    let path = run_path(&run, "/events");
     for after in 0..=last {
         let rest = &all[usize::try_from(after).unwrap()..];
         assert_eq!(app.events_after(&run, after).await, rest, "{after}");
@@ -217,7 +202,7 @@ async fn the_end_of_a_run_is_read_when_all_of_its_events_are_gone(database: Test
 async fn the_events_of_a_run_at_work_are_followed_to_its_end(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let run = app.begin("wait", json!({})).await;
-    let path = format!("/v1/runs/{}/events", id(&run));
+    let path = run_path(&run, "/events");
     let response = app.request(Method::GET, &path).send().await.unwrap();
     let mut stream = response.bytes_stream();
     let mut text = String::new();
@@ -234,7 +219,7 @@ async fn the_events_of_a_run_at_work_are_followed_to_its_end(database: TestDatab
         sse_data(&text)
     };
     let (late, first) = tokio::join!(late, first);
-    assert_eq!(numbers(&first), (1..=first.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&first);
     assert_eq!(first.last().unwrap()["type"], "run.completed");
     assert_eq!(late, first[2..]);
     assert_eq!(app.events_after(&run, 0).await, first);
@@ -249,10 +234,7 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
     assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.text());
     assert_eq!(response.json()["run_id"], run["run_id"]);
     let ended = app.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["stop_reason"]),
-        (&json!("stopped"), &json!("user_requested"))
-    );
+    assert_members!(ended, {"status": "stopped", "stop_reason": "user_requested"});
     app.gate.until_waiting(0).await;
     assert_session(&app, &run, true).await;
     assert_eq!(app.events_after(&run, 0).await.last().unwrap()["type"], "run.stopped");
@@ -298,10 +280,7 @@ async fn a_cancelled_run_publishes_nothing(database: TestDatabase) {
         );
     }
     let ended = app.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["stop_reason"]),
-        (&json!("cancelled"), &json!("user_requested"))
-    );
+    assert_members!(ended, {"status": "cancelled", "stop_reason": "user_requested"});
     app.gate.until_waiting(0).await;
     assert_session(&app, &run, false).await;
     assert_eq!(app.get("/v1/sessions").await["data"], json!([]));
@@ -346,10 +325,7 @@ async fn a_run_that_somebody_waits_for_is_stopped_as_well(database: TestDatabase
         };
         let (answer, ()) = tokio::join!(waiting, telling);
         let ended = answer.ok();
-        assert_eq!(
-            (&ended["status"], &ended["stop_reason"]),
-            (&json!(status), &json!("user_requested"))
-        );
+        assert_members!(ended, {"status": status, "stop_reason": "user_requested"});
         assert_session(&app, &ended, action == "stop").await;
         until("the record is not stored", async || {
             app.control(&ended, action).await.status == StatusCode::OK
@@ -376,17 +352,9 @@ async fn a_run_shows_its_durability_and_its_thread(database: TestDatabase) {
         let run = app.begin("hi", more.clone()).await;
         let ended = app.ended(&run).await;
         for shown in [&run, &ended] {
-            assert_eq!(
-                (&shown["durability"], &shown["thread"]),
-                (&json!(durability), &thread),
-                "{more}"
-            );
+            assert_members!(shown, {"durability": durability, "thread": thread}, "{more}");
         }
-        assert_eq!(
-            (&ended["status"], &ended["attempts"]),
-            (&json!("completed"), &json!(1)),
-            "{more}"
-        );
+        assert_members!(ended, {"status": "completed", "attempts": 1}, "{more}");
     }
     app.finish().await;
 }

@@ -14,6 +14,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use crate::support::gated::GatedApp;
+use crate::support::members::assert_members;
+use crate::support::text::assert_contains;
 
 /// Panics once, in the code that logs this effect of an outage.
 struct PanicAt {
@@ -60,11 +62,7 @@ async fn panic_once(database: &TestDatabase, app: &GatedApp, name: &str, has_pan
     .await;
     let answer = app.try_get("/readyz").await;
     answer.assert_problem("not_ready");
-    assert!(
-        answer.text().contains(&format!("restarted: {name}")),
-        "{}",
-        answer.text()
-    );
+    assert_contains!(answer.text(), &format!("restarted: {name}"));
 }
 
 #[tokio::test]
@@ -107,10 +105,6 @@ async fn a_lease_outlives_a_panic_of_the_loop_that_renews_it() {
     .await;
     app.gate.open(1);
     let ended = app.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(1)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 1});
     app.finish().await;
 }

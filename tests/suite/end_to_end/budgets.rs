@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, session_path};
 
 on_every_store!(
     steps_are_limited,
@@ -37,11 +37,7 @@ async fn steps_are_limited(database: TestDatabase) {
     let result = app
         .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_steps": 100}}))
         .await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("steps_limit_reached"))
-    );
-    assert_eq!(result["step_count"], 3);
+    assert_members!(result, {"status": "stopped", "stop_reason": "steps_limit_reached", "step_count": 3});
     assert_eq!(mock.asked(), 3);
 
     // The stopped session is committed, and can be continued: every call in it has its result.
@@ -60,11 +56,7 @@ async fn tokens_are_limited(database: TestDatabase) {
     let result = app
         .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_tokens": 80}}))
         .await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("token_limit_reached"))
-    );
-    assert_eq!(result["usage"]["total_tokens"], 45);
+    assert_members!(result, {"status": "stopped", "stop_reason": "token_limit_reached", "usage/total_tokens": 45});
     let limits: Vec<_> = mock
         .requests()
         .iter()
@@ -97,8 +89,7 @@ async fn a_conversation_that_does_not_fit_is_not_sent(database: TestDatabase) {
             assert_eq!(result["stop_signal"], signal);
             continue;
         }
-        assert_eq!(result["stop_reason"], "token_limit_reached");
-        assert_eq!(result["usage"]["total_tokens"], 0);
+        assert_members!(result, {"stop_reason": "token_limit_reached", "usage/total_tokens": 0});
         let message = result["stop_signal"]["message"].as_str().unwrap();
         assert!(message.ends_with(signal.as_str().unwrap()), "{message}");
         // Nothing of the conversation is lost.
@@ -120,10 +111,7 @@ async fn a_ceiling_of_cost_is_no_less_for_a_long_input(database: TestDatabase) {
     let result = app
         .run_with(json!({"agent": "plain", "input": "What is it? ".repeat(40_000)}))
         .await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("token_limit_reached"))
-    );
+    assert_members!(result, {"status": "stopped", "stop_reason": "token_limit_reached"});
     assert_eq!((mock.asked(), &result["usage"]["cost"]), (0, &json!(0.0)));
     app.finish().await;
 }
@@ -136,15 +124,10 @@ async fn the_time_limit_cuts_a_response_and_its_beginning_stays(database: TestDa
     let result = app
         .run_with(json!({"agent": "echo", "input": "count", "budget": {"max_seconds": 3}}))
         .await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("time_limit_reached"))
-    );
+    assert_members!(result, {"status": "stopped", "stop_reason": "time_limit_reached"});
     let text = result["output_text"].as_str().unwrap();
     assert_eq!(text, "0 1 2 ");
-    let session = app
-        .get(&format!("/v1/sessions/{}", result["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&result, "")).await;
     assert_eq!(
         content_text(&session["message_history_state"]["messages"][1]["content"]),
         text
@@ -165,19 +148,10 @@ async fn cost_needs_a_price_and_is_limited(database: TestDatabase) {
     let result = app
         .run_with(json!({"agent": "calc", "input": "go", "budget": {"max_cost": 0.1}}))
         .await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("token_limit_reached"))
-    );
-    assert_eq!(result["usage"]["cost"], json!(0.06));
+    assert_members!(result, {"status": "stopped", "stop_reason": "token_limit_reached", "usage/cost": 0.06});
 
     let body = json!({"agent": "calc", "input": "go", "model": "mock/unpriced", "budget": {"max_cost": 0.05}});
-    let (status, problem) = app.call(Method::POST, "/v1/runs", Some(body)).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::BAD_REQUEST, &json!("invalid_field")),
-        "{problem:#}"
-    );
-    assert_eq!(problem["errors"][0]["pointer"], "/budget/max_cost");
+    let refused = app.post("/v1/runs", &body).await;
+    refused.assert_problem_at("invalid_field", "/budget/max_cost");
     app.finish().await;
 }

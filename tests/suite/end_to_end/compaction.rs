@@ -11,8 +11,10 @@ use test_support::gate::Gate;
 use values::tenant::TenantId;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
+use crate::support::text::assert_lacks;
 
 on_every_store!(
     a_long_conversation_goes_on_from_its_summary,
@@ -101,11 +103,7 @@ async fn a_long_conversation_goes_on_from_its_summary(database: TestDatabase) {
         .collect();
     assert_eq!(compacted.len(), 1);
     let reported = &compacted[0]["data"];
-    assert_eq!(
-        (&reported["from"], &reported["to"], &reported["step_number"]),
-        (&json!(0), &json!(2), &json!(1))
-    );
-    assert_eq!(reported["usage"]["total_tokens"], 15);
+    assert_members!(reported, {"from": 0, "to": 2, "step_number": 1, "usage/total_tokens": 15});
     let second = &events.last().unwrap()["data"];
     assert_eq!(second["usage"]["total_tokens"], 30, "the summary is paid for");
 
@@ -141,11 +139,7 @@ async fn a_long_conversation_goes_on_from_its_summary(database: TestDatabase) {
         "{}",
         asked[1]
     );
-    assert!(
-        !asked[1].contains("user: one") && !asked[1].contains("user: four"),
-        "{}",
-        asked[1]
-    );
+    assert_lacks!(asked[1], "user: one", "user: four");
     let (second, third) = (&mock.raw_requests()[2], &mock.raw_requests()[3]);
     let shared = second
         .iter()
@@ -165,7 +159,7 @@ async fn a_long_conversation_goes_on_from_its_summary(database: TestDatabase) {
     assert_eq!(summaries, [&json!({"from": 0, "to": 2}), &json!({"from": 0, "to": 7})]);
     assert_eq!(all[3]["tags"]["section"], "summary");
     let verified = app.get(&format!("/v1/sessions/{}/verify", id(&fourth))).await;
-    assert_eq!((&verified["valid"], &verified["messages"]), (&json!(true), &json!(10)));
+    assert_members!(verified, {"valid": true, "messages": 10});
     app.finish().await;
 }
 
@@ -210,10 +204,7 @@ async fn work_within_a_run_is_summarised_between_its_calls(database: TestDatabas
     let last = &requests[5]["messages"];
     assert_eq!(said(&requests[5])[..2], ["user: <so far>", "user: go"]);
     assert_eq!(last.as_array().unwrap().len(), 4);
-    assert_eq!(
-        (&last[2]["tool_calls"][0]["id"], &last[3]["tool_call_id"]),
-        (&json!("c1"), &json!("c1"))
-    );
+    assert_members!(last, {"2/tool_calls/0/id": "c1", "3/tool_call_id": "c1"});
     let asked: Vec<_> = requests[2..5].iter().map(last_user_text).collect();
     assert_eq!(asked[0], "<conversation>\nuser: go\n</conversation>");
     let so_far = "<summary>\nso far\n</summary>\n\n<conversation>\n";
@@ -232,7 +223,7 @@ async fn work_within_a_run_is_summarised_between_its_calls(database: TestDatabas
         (7, &json!({"from": 0, "to": 3}))
     );
     let verified = app.get(&format!("/v1/sessions/{}/verify", id(&run))).await;
-    assert_eq!((&verified["valid"], &verified["messages"]), (&json!(true), &json!(7)));
+    assert_members!(verified, {"valid": true, "messages": 7});
     app.finish().await;
 }
 
@@ -257,10 +248,7 @@ async fn a_conversation_that_the_provider_finds_too_long_is_summarised_and_asked
     let app = start(&database, &mock, json!({"context_window": 1_000_000})).await;
     let first = app.run(None, &long("one", 20)).await;
     let second = app.run(Some(id(&first)), "two").await;
-    assert_eq!(
-        (&second["status"], &second["step_count"], &second["error"]),
-        (&json!("completed"), &json!(2), &Value::Null)
-    );
+    assert_members!(second, {"status": "completed", "step_count": 2, "error": null});
     let talk: Vec<_> = mock
         .requests()
         .iter()
@@ -282,10 +270,7 @@ async fn a_conversation_that_stays_too_long_fails_after_one_more_try(database: T
     let app = start(&database, &mock, json!({"context_window": 1_000_000})).await;
     let first = app.run(None, &long("one", 20)).await;
     let second = app.run(Some(id(&first)), "two").await;
-    assert_eq!(
-        (&second["status"], &second["error"]["code"]),
-        (&json!("failed"), &json!("model_context_exceeded"))
-    );
+    assert_members!(second, {"status": "failed", "error/code": "model_context_exceeded"});
     // The first turn; then a try, a summary and a second try.
     assert_eq!(mock.asked(), 4);
     app.finish().await;

@@ -2,19 +2,23 @@
 //! race.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::mock_model::{MockModel, content_text};
-use crate::support::test_app::TestApp;
+use crate::support::members::{assert_members, column};
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text, texts};
+use crate::support::test_app::{TestApp, session_path};
 
 on_every_store!(
     the_second_turn_reads_the_first,
     a_fork_of_an_early_session_knows_nothing_of_later_ones,
-    racing_continuations_all_commit
+    racing_continuations_all_commit,
+    of_racing_continuations_exactly_one_wins,
 );
 
 async fn the_second_turn_reads_the_first(database: TestDatabase) {
@@ -23,11 +27,8 @@ async fn the_second_turn_reads_the_first(database: TestDatabase) {
     let first = app.run(None, "my name is Ada").await;
     let second = app.run(first["session_id"].as_str(), "who am I?").await;
 
-    assert_eq!(second["status"], "completed");
-    assert_eq!(second["stop_reason"], "completed");
-    assert_eq!(second["output_text"], "echo: who am I?");
-    assert_eq!(second["base_session_id"], first["session_id"]);
-    assert_eq!(second["usage"]["total_tokens"], 15);
+    assert_members!(second, {"status": "completed", "stop_reason": "completed", "output_text": "echo: who am I?"});
+    assert_members!(second, {"base_session_id": first["session_id"], "usage/total_tokens": 15});
     assert_eq!(
         conversation(&mock.requests()[1]),
         [
@@ -37,36 +38,17 @@ async fn the_second_turn_reads_the_first(database: TestDatabase) {
         ]
     );
 
-    let session = app
-        .get(&format!("/v1/sessions/{}", second["session_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(session["parent_session_id"], first["session_id"]);
-    assert_eq!(session["run_id"], second["run_id"]);
-    assert_eq!(session["depth"], 1);
+    let session = app.get(&session_path(&second, "")).await;
+    assert_members!(session, {"parent_session_id": first["session_id"], "run_id": second["run_id"], "depth": 1});
     assert_eq!(session["context_state"]["execution_count"], 2);
-    let texts: Vec<_> = session["message_history_state"]["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|m| content_text(&m["content"]))
-        .collect();
+    let texts = texts(&session["message_history_state"]["messages"]);
     assert_eq!(
         texts,
         ["my name is Ada", "echo: my name is Ada", "who am I?", "echo: who am I?"]
     );
 
-    let lineage = app
-        .get(&format!(
-            "/v1/sessions/{}/lineage",
-            second["session_id"].as_str().unwrap()
-        ))
-        .await;
-    let line: Vec<_> = lineage["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|head| &head["session_id"])
-        .collect();
+    let lineage = app.get(&session_path(&second, "/lineage")).await;
+    let line = column(&lineage["data"], "session_id");
     assert_eq!(line, [&second["session_id"], &first["session_id"]]);
     app.finish().await;
 }
@@ -98,20 +80,15 @@ async fn racing_continuations_all_commit(database: TestDatabase) {
     let mock = MockModel::echoing().await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let root = id(&app.run(None, "root").await);
-    let texts: Vec<String> = (0..24).map(|n| format!("racer {n}")).collect();
-    let results = join_all(texts.iter().map(|text| app.run(Some(&root), text))).await;
+    let inputs: Vec<String> = (0..24).map(|n| format!("racer {n}")).collect();
+    let results = join_all(inputs.iter().map(|text| app.run(Some(&root), text))).await;
 
     let sessions: BTreeSet<_> = results.iter().map(id).collect();
-    assert_eq!(sessions.len(), texts.len());
-    for (text, result) in texts.iter().zip(&results) {
+    assert_eq!(sessions.len(), inputs.len());
+    for (text, result) in inputs.iter().zip(&results) {
         assert_eq!(result["status"], "completed", "{result:#}");
         let messages = app.get(&format!("/v1/sessions/{}/messages", id(result))).await;
-        let said: Vec<_> = messages["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|message| content_text(&message["content"]))
-            .collect();
+        let said = texts(&messages["data"]);
         assert_eq!(said, ["root", "echo: root", text.as_str(), &format!("echo: {text}")]);
         let report = app.get(&format!("/v1/sessions/{}/verify", id(result))).await;
         assert_eq!(report["faults"], json!([]));
@@ -120,9 +97,31 @@ async fn racing_continuations_all_commit(database: TestDatabase) {
         database.number("select count(*) from (select distinct branch_id, position from sessions) as taken");
     assert_eq!(
         usize::try_from(positions.await),
-        Ok(texts.len() + 1),
+        Ok(inputs.len() + 1),
         "a branch position is shared"
     );
+    app.finish().await;
+}
+
+/// `conflict: "reject"`: the others learn whose run has won.
+async fn of_racing_continuations_exactly_one_wins(database: TestDatabase) {
+    let mock = MockModel::start(|request| match last_user_text(request).as_str() {
+        "root" => Reply::text("ok"),
+        _ => Reply::Slow(vec!["ok".to_owned()], Duration::from_millis(50)),
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let root = app.run(None, "root").await;
+    let body = |n: usize| json!({"agent": "echo", "input": format!("racer {n}"), "base_session_id": root["session_id"], "conflict": "reject"});
+    let answers = join_all((0..8).map(|n| app.call(Method::POST, "/v1/runs", Some(body(n))))).await;
+
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|(status, _)| *status == StatusCode::OK);
+    assert_eq!((won.len(), lost.len()), (1, 7));
+    let winner = &won[0].1["run_id"];
+    for (status, problem) in lost {
+        assert_eq!(*status, StatusCode::CONFLICT);
+        assert_eq!(problem["run_id"], *winner);
+    }
     app.finish().await;
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
@@ -40,11 +41,7 @@ async fn the_run_says_why_its_last_completion_ended(database: TestDatabase) {
         ("content_filter", "content_filter"),
     ] {
         let run = app.run_with(json!({"model": "mock/m", "input": word})).await;
-        assert_eq!(
-            (&run["status"], &run["output_text"], &run["finish_reason"]),
-            (&json!("completed"), &json!("So far"), &json!(reason)),
-            "{run:#}"
-        );
+        assert_members!(run, {"status": "completed", "output_text": "So far", "finish_reason": reason});
         let id = run["run_id"].as_str().unwrap();
         app.until_stored(id).await;
         assert_eq!(app.get(&format!("/v1/runs/{id}")).await["finish_reason"], reason);
@@ -54,10 +51,7 @@ async fn the_run_says_why_its_last_completion_ended(database: TestDatabase) {
         assert_eq!(events.last().unwrap()["data"]["finish_reason"], reason);
     }
     let run = app.run_with(json!({"model": "mock/m", "input": "error"})).await;
-    assert_eq!(
-        (&run["status"], &run["error"]["code"], &run["finish_reason"]),
-        (&json!("failed"), &json!("model_server_error"), &json!("interrupted"))
-    );
+    assert_members!(run, {"status": "failed", "error/code": "model_server_error", "finish_reason": "interrupted"});
     app.finish().await;
 }
 
@@ -81,11 +75,7 @@ async fn calls_that_were_cut_are_neither_executed_nor_left_open(database: TestDa
     });
     app.put_agent("careful", agent).await;
     let run = app.run_with(json!({"agent": "careful", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["output_text"], &run["finish_reason"]),
-        (&json!("completed"), &json!("I stop here."), &json!("stop")),
-        "{run:#}"
-    );
+    assert_members!(run, {"status": "completed", "output_text": "I stop here.", "finish_reason": "stop"});
     let requests = mock.requests();
     let results = requests[1]["messages"].as_array().unwrap().iter();
     let results: Vec<_> = results.filter(|message| message["role"] == "tool").collect();

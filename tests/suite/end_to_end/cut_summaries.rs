@@ -5,6 +5,7 @@ use test_support::databases::TestDatabase;
 
 use super::compaction::{id, is_summary, long, said, start};
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
@@ -104,7 +105,7 @@ async fn a_summary_that_is_not_whole_replaces_nothing(database: TestDatabase) {
         );
         assert_eq!(messages(&app, &third).await.len(), 6, "{kind}");
         let verified = app.get(&format!("/v1/sessions/{}/verify", id(&third))).await;
-        assert_eq!((&verified["valid"], &verified["messages"]), (&json!(true), &json!(6)));
+        assert_members!(verified, {"valid": true, "messages": 6});
         app.finish().await;
     }
 }

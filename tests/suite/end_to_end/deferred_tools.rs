@@ -5,8 +5,10 @@ use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+use crate::support::members::{assert_members, column};
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text, new_results};
 use crate::support::test_app::TestApp;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     found_tools_are_offered_after_the_others_and_in_later_runs_and_forks,
@@ -28,13 +30,6 @@ pub(super) fn offered(request: &Value) -> Vec<&str> {
     tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
 }
 
-/// Returns the number of results of tools since the last message of the user.
-fn results(request: &Value) -> usize {
-    let messages = request["messages"].as_array().unwrap().iter().rev();
-    let newest = messages.take_while(|message| message["role"] != "user");
-    newest.filter(|message| message["role"] == "tool").count()
-}
-
 fn search(id: &str, query: &str) -> Reply {
     Reply::call(id, "search_tools", &json!({"query": query, "max_results": 1}))
 }
@@ -45,13 +40,15 @@ fn last_result(request: &Value) -> String {
 }
 
 async fn found_tools_are_offered_after_the_others_and_in_later_runs_and_forks(database: TestDatabase) {
-    let mock = MockModel::start(|request| match (last_user_text(request).as_str(), results(request)) {
-        ("write", 0) => search("c1", "write_file"),
-        ("write", 1) => Reply::call("c2", "write_file", &json!({"path": "a.txt", "content": "Ada"})),
-        ("read", 0) => search("c3", "show the lines of a file"),
-        ("read", 1) => Reply::call("c4", "read_file", &json!({"path": "a.txt"})),
-        _ => Reply::text("done"),
-    });
+    let mock = MockModel::start(
+        |request| match (last_user_text(request).as_str(), new_results(request).len()) {
+            ("write", 0) => search("c1", "write_file"),
+            ("write", 1) => Reply::call("c2", "write_file", &json!({"path": "a.txt", "content": "Ada"})),
+            ("read", 0) => search("c3", "show the lines of a file"),
+            ("read", 1) => Reply::call("c4", "read_file", &json!({"path": "a.txt"})),
+            _ => Reply::text("done"),
+        },
+    );
     let mock = mock.await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     app.put_agent("worker", agent()).await;
@@ -108,7 +105,7 @@ async fn a_call_of_a_tool_that_was_not_found_is_refused(database: TestDatabase) 
             json!({"path": "a.txt", "content": id}).to_string(),
         )
     };
-    let mock = MockModel::start(move |request| match results(request) {
+    let mock = MockModel::start(move |request| match new_results(request).len() {
         0 => Reply::ToolCalls(vec![write("c1")]),
         1 => Reply::call("c2", "fetch_file", &json!({})),
         2 => search("c3", "write_file"),
@@ -122,8 +119,7 @@ async fn a_call_of_a_tool_that_was_not_found_is_refused(database: TestDatabase) 
     assert_eq!(result["output_text"], "done", "{result:#}");
     let run = result["run_id"].as_str().unwrap();
     let steps = app.get(&format!("/v1/runs/{run}/steps")).await;
-    let codes = steps["data"].as_array().unwrap().iter();
-    let codes: Vec<_> = codes.map(|step| &step["errors"][0]["code"]).collect();
+    let codes = column(&steps["data"], "errors/0/code");
     let nothing = &Value::Null;
     assert_eq!(
         codes,
@@ -137,14 +133,11 @@ async fn a_call_of_a_tool_that_was_not_found_is_refused(database: TestDatabase) 
     );
     let requests = mock.requests();
     let refused = last_result(&requests[1]);
-    assert!(
-        refused.contains("find it with search_tools and the query \"write_file\""),
-        "{refused}"
-    );
+    assert_contains!(refused, "find it with search_tools and the query \"write_file\"");
     let unknown = last_result(&requests[2]);
-    assert!(
-        unknown.contains("the tools are search_tools, calculator, and those that search_tools finds"),
-        "{unknown}"
+    assert_contains!(
+        unknown,
+        "the tools are search_tools, calculator, and those that search_tools finds"
     );
     let session = result["session_id"].as_str().unwrap();
     let file = app.try_get(&format!("/v1/sessions/{session}/files/a.txt")).await;
@@ -199,11 +192,7 @@ async fn a_script_must_find_its_tools_as_well(database: TestDatabase) {
     let steps = app.get(&format!("/v1/runs/{run}/steps")).await;
     assert_eq!(steps["data"][0]["errors"][0]["code"], "tool_not_found_yet");
     let executions = &steps["data"][1]["tool_executions"];
-    assert_eq!(
-        (&executions[0]["is_error"], &executions[1]["is_error"]),
-        (&json!(false), &json!(false)),
-        "{steps:#}"
-    );
+    assert_members!(executions, {"0/is_error": false, "1/is_error": false}, "{steps:#}");
     assert!(mock.requests().is_empty());
     app.finish().await;
 }
@@ -230,11 +219,7 @@ async fn definitions_and_sessions_are_checked(database: TestDatabase) {
         }
         let answer = app.put("/v1/agents/bad", &definition).await;
         answer.assert_problem("invalid_field");
-        assert!(
-            answer.text().contains(words) && answer.text().contains(field),
-            "{}",
-            answer.text()
-        );
+        assert_contains!(answer.text(), words, field);
     }
     // A session without the tool that finds the others is offered all that it has.
     app.put_agent("worker", agent()).await;

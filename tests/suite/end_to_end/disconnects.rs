@@ -1,4 +1,5 @@
-//! The caller goes away: the run is cancelled and publishes nothing, or goes on when told so.
+//! The caller goes away: the run stops with what it has, also while it waits for its thread.
+//! `http::runs::create` has runs that are cancelled, and those that go on.
 
 use std::time::Duration;
 
@@ -10,17 +11,16 @@ use test_support::wait::until;
 use tokio::time::timeout;
 
 use super::on_every_store;
+use crate::support::answer::with_json;
 use crate::support::gated::{GatedApp, request};
+use crate::support::members::{assert_members, column};
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::test_app::{TestApp, sse_data};
+use crate::support::test_app::{TestApp, run_path, session_path, sse_data};
 
 on_every_store!(
-    a_run_whose_caller_leaves_is_cancelled,
     a_run_that_shall_stop_publishes_what_there_is,
     a_closed_stream_on_a_thread_retains_the_input_and_half_the_response,
     a_run_that_waits_on_a_thread_retains_the_input_of_a_caller_that_leaves,
-    a_run_that_shall_go_on_commits,
-    a_live_run_can_be_read,
     a_caller_that_gets_an_unreadable_record_has_not_left
 );
 
@@ -37,21 +37,10 @@ fn numbers(count: usize) -> Reply {
     Reply::Slow((0..count).map(|n| format!("{n} ")).collect(), Duration::from_millis(25))
 }
 
-/// Reads a stream up to the first words of the answer, and leaves.
-async fn leave_in_the_middle(app: &TestApp, on_disconnect: &str) -> Value {
-    leave_in_the_middle_of(app, json!({"on_disconnect": on_disconnect})).await
-}
-
-/// The same for a run with these fields.
-async fn leave_in_the_middle_of(app: &TestApp, fields: Value) -> Value {
-    let mut body = json!({"agent": "echo", "input": "hi", "mode": "stream"});
-    body.as_object_mut()
-        .unwrap()
-        .extend(fields.as_object().unwrap().clone());
-    let request = app
-        .request(Method::POST, "/v1/runs")
-        .header("content-type", "application/json");
-    let response = request.body(body.to_string()).send().await.unwrap();
+/// Reads the stream of a run with these fields up to the first words of the answer, and leaves.
+async fn leave_in_the_middle(app: &TestApp, fields: Value) -> Value {
+    let post = app.request(Method::POST, "/v1/runs");
+    let response = with_json(post, &request("stream", "hi", fields)).send().await.unwrap();
     let mut stream = response.bytes_stream();
     let mut text = String::new();
     while !text.contains("message.delta") {
@@ -60,51 +49,11 @@ async fn leave_in_the_middle_of(app: &TestApp, fields: Value) -> Value {
     sse_data(text.split_inclusive("\n\n").next().unwrap())[0]["data"].clone()
 }
 
-async fn a_run_whose_caller_leaves_is_cancelled(database: TestDatabase) {
-    let mock = MockModel::start(|_| endless()).await;
-    let app = TestApp::start(database.url(), &mock, &[]).await;
-    let begun = leave_in_the_middle(&app, "cancel").await;
-    app.until_idle().await;
-    let run = app
-        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(
-        (&run["status"], &run["stop_reason"]),
-        (&json!("cancelled"), &json!("user_requested"))
-    );
-    let (status, problem) = app
-        .call(
-            Method::GET,
-            &format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()),
-            None,
-        )
-        .await;
-    assert_eq!(
-        (status, &problem["code"], &problem["run_id"], &problem["run_status"]),
-        (
-            StatusCode::NOT_FOUND,
-            &json!("session_not_committed"),
-            &begun["run_id"],
-            &json!("cancelled")
-        )
-    );
-    assert_eq!(app.get("/v1/sessions").await["data"], json!([]));
-    app.finish().await;
-}
-
 /// Checks that the run was stopped, and that its session has the words and a part of the answer.
 async fn assert_half_an_answer(app: &TestApp, begun: &Value) {
-    let run = app
-        .get(&format!("/v1/runs/{}?wait=30", begun["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(
-        (&run["status"], &run["stop_reason"]),
-        (&json!("stopped"), &json!("user_requested")),
-        "{run:#}"
-    );
-    let session = app
-        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
-        .await;
+    let run = app.get(&run_path(begun, "?wait=30")).await;
+    assert_members!(run, {"status": "stopped", "stop_reason": "user_requested"});
+    let session = app.get(&session_path(begun, "")).await;
     let messages = session["message_history_state"]["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2, "{session:#}");
     assert_eq!(messages[0]["content"][0]["text"], "hi");
@@ -117,7 +66,7 @@ async fn a_run_that_shall_stop_publishes_what_there_is(database: TestDatabase) {
     let app = TestApp::start(database.url(), &mock, &[]).await;
     for durability in ["session", "step"] {
         let fields = json!({"on_disconnect": "stop", "durability": durability});
-        let begun = leave_in_the_middle_of(&app, fields).await;
+        let begun = leave_in_the_middle(&app, fields).await;
         assert_half_an_answer(&app, &begun).await;
     }
     app.finish().await;
@@ -130,7 +79,7 @@ async fn a_closed_stream_on_a_thread_retains_the_input_and_half_the_response(dat
     })
     .await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
-    let begun = leave_in_the_middle_of(&app, json!({"thread": "chat"})).await;
+    let begun = leave_in_the_middle(&app, json!({"thread": "chat"})).await;
     assert_half_an_answer(&app, &begun).await;
     // The conversation goes on from there.
     let thread = app.get("/v1/threads/chat").await;
@@ -148,10 +97,8 @@ async fn a_run_that_waits_on_a_thread_retains_the_input_of_a_caller_that_leaves(
     let ahead = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
     let waiting = request("stream", "two", json!({"thread": "t", "if_busy": "queue"}));
-    let opening = app
-        .request(Method::POST, "/v1/runs")
-        .header("content-type", "application/json");
-    let mut stream = opening.body(waiting.to_string()).send().await.unwrap().bytes_stream();
+    let opening = with_json(app.request(Method::POST, "/v1/runs"), &waiting);
+    let mut stream = opening.send().await.unwrap().bytes_stream();
     stream.next().await.unwrap().unwrap();
     drop(stream);
     let rows = "select count(*) from run_queue where control = 'stop'";
@@ -164,63 +111,9 @@ async fn a_run_that_waits_on_a_thread_retains_the_input_of_a_caller_that_leaves(
     let listed = app.get("/v1/runs?thread=t").await;
     let ended = app.ended(&listed["data"][0]).await;
     assert_eq!(ended["status"], "stopped", "{ended:#}");
-    let path = format!("/v1/sessions/{}/messages", ended["session_id"].as_str().unwrap());
-    let messages = app.get(&path).await;
-    let texts: Vec<_> = messages["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| &message["content"][0]["text"])
-        .collect();
-    assert_eq!(texts.len(), 3, "{messages:#}");
-    assert_eq!(texts[2], "two");
-    app.finish().await;
-}
-
-async fn a_run_that_shall_go_on_commits(database: TestDatabase) {
-    let mock = MockModel::start(|_| slow()).await;
-    let app = TestApp::start(database.url(), &mock, &[]).await;
-    let begun = leave_in_the_middle(&app, "continue").await;
-    app.until_idle().await;
-    let run = app
-        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(run["status"], "completed");
-    let session = app
-        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(
-        session["message_history_state"]["messages"].as_array().unwrap().len(),
-        2
-    );
-    app.finish().await;
-}
-
-async fn a_live_run_can_be_read(database: TestDatabase) {
-    let mock = MockModel::start(|_| endless()).await;
-    let app = TestApp::start(database.url(), &mock, &[]).await;
-    let begun = leave_in_the_middle(&app, "continue").await;
-    let run = app
-        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!((&run["status"], &run["agent"]), (&json!("running"), &json!("echo")));
-    let listed = app.get("/v1/runs?status=running").await;
-    assert_eq!(listed["data"][0]["run_id"], begun["run_id"]);
-    let (status, problem) = app
-        .call(
-            Method::GET,
-            &format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()),
-            None,
-        )
-        .await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::NOT_FOUND, &json!("session_not_committed"))
-    );
-    let cancel = format!("/v1/runs/{}/cancel", begun["run_id"].as_str().unwrap());
-    let (status, answer) = app.call(Method::POST, &cancel, None).await;
-    assert!(status.is_success(), "{answer:#}");
-    app.until_idle().await;
+    let messages = app.get(&session_path(&ended, "/messages")).await;
+    let texts = column(&messages["data"], "content/0/text");
+    assert_eq!((texts.len(), texts[2]), (3, &json!("two")), "{messages:#}");
     app.finish().await;
 }
 

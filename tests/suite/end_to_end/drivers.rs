@@ -4,6 +4,7 @@ use serde_json::json;
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::{assert_members, column};
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
@@ -30,29 +31,16 @@ async fn a_session_is_continued_with_another_driver(database: TestDatabase) {
     app.put_agent("plain", agent("react")).await;
     app.put_agent("calling", agent("tool_calling")).await;
     let first = app.run_with(json!({"agent": "plain", "input": "2^10?"})).await;
-    assert_eq!(
-        (&first["status"], &first["output_text"]),
-        (&json!("completed"), &json!("1024."))
-    );
+    assert_members!(first, {"status": "completed", "output_text": "1024."});
     let body = json!({"agent": "calling", "input": "Thanks", "base_session_id": first["session_id"]});
     let second = app.run_with(body).await;
     assert_eq!(second["output_text"], "heard: Thanks");
 
     let session = first["session_id"].as_str().unwrap();
     let stored = app.get(&format!("/v1/sessions/{session}/messages")).await;
-    let roles: Vec<_> = stored["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| message["role"].clone())
-        .collect();
+    let roles = column(&stored["data"], "role");
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
-    let parts: Vec<_> = stored["data"][1]["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| part["type"].clone())
-        .collect();
+    let parts = column(&stored["data"][1]["content"], "type");
     assert_eq!(parts, ["text", "tool_call"]);
     app.finish().await;
 }
@@ -67,10 +55,7 @@ async fn a_script_needs_no_provider_and_is_checked_when_it_is_stored(database: T
     let agent = json!({"model": "demo/demo", "driver": "scripted", "tools": ["calculator"], "script": script});
     app.put_agent("played", agent).await;
     let result = app.run_with(json!({"agent": "played", "input": "go"})).await;
-    assert_eq!(
-        (&result["output_text"], &result["usage"]["total_tokens"]),
-        (&json!("42"), &json!(3))
-    );
+    assert_members!(result, {"output_text": "42", "usage/total_tokens": 3});
     for (agent, words) in [
         (json!({"model": "demo/demo", "driver": "scripted"}), "at least one step"),
         (

@@ -1,6 +1,5 @@
 //! Failure in each phase: no session, a readable failed run, and a service that goes on.
 
-use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::logs::CapturedLog;
@@ -9,8 +8,9 @@ use tracing::Level;
 
 use super::on_every_store;
 use crate::support::gated::{GatedApp, request};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 on_every_store!(
     an_unreadable_base_fails_the_load,
@@ -23,24 +23,14 @@ on_every_store!(
 /// Checks that the run is readable as failed in the phase, and that it published nothing.
 async fn assert_failed(app: &TestApp, result: &Value, code: &str, phase: &str, sessions: usize) {
     assert_eq!(result["status"], "failed", "{result:#}");
-    assert_eq!(
-        (&result["error"]["code"], &result["error"]["phase"]),
-        (&json!(code), &json!(phase))
-    );
-    let run = app
-        .get(&format!("/v1/runs/{}", result["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!((&run["status"], &run["error"]), (&result["status"], &result["error"]));
-    let path = format!("/v1/sessions/{}", result["session_id"].as_str().unwrap());
-    let (status, problem) = app.call(Method::GET, &path, None).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::NOT_FOUND, &json!("session_not_committed"))
-    );
-    assert_eq!(
-        app.get("/v1/sessions").await["data"].as_array().unwrap().len(),
-        sessions
-    );
+    assert_members!(result["error"], {"code": code, "phase": phase});
+    let run = app.get(&run_path(result, "")).await;
+    assert_members!(run, {"status": result["status"], "error": result["error"]});
+    app.try_get(&session_path(result, ""))
+        .await
+        .assert_problem("session_not_committed");
+    let stored = app.get("/v1/sessions").await;
+    assert_eq!(stored["data"].as_array().unwrap().len(), sessions);
 }
 
 async fn an_unreadable_base_fails_the_load(database: TestDatabase) {
@@ -87,14 +77,8 @@ async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
         outage
     };
     let (result, outage) = tokio::join!(run, outage);
-    assert_eq!(
-        (&result["status"], &result["error"]["code"]),
-        (&json!("failed"), &json!("store_unavailable")),
-        "{result:#}"
-    );
-    let live = app
-        .get(&format!("/v1/runs/{}", result["run_id"].as_str().unwrap()))
-        .await;
+    assert_members!(result, {"status": "failed", "error/code": "store_unavailable"});
+    let live = app.get(&run_path(&result, "")).await;
     assert_eq!(live["status"], "failed", "the run is readable while the store is gone");
     outage.end().await;
     app.until_stored(result["run_id"].as_str().unwrap()).await;
@@ -124,7 +108,7 @@ async fn comes_back_in_time(database: TestDatabase) {
     let outage = async {
         app.gate.until_waiting(1).await;
         let running = app.get("/v1/runs?status=running").await;
-        let path = format!("/v1/runs/{}", running["data"][0]["run_id"].as_str().unwrap());
+        let path = run_path(&running["data"][0], "");
         let outage = database.begin_outage().await;
         app.gate.open(1);
         until("no commit fails", async || {
@@ -132,17 +116,12 @@ async fn comes_back_in_time(database: TestDatabase) {
         })
         .await;
         let running = app.get(&path).await;
-        assert_eq!(
-            (&running["status"], &running["step_count"]),
-            (&json!("running"), &json!(1))
-        );
+        assert_members!(running, {"status": "running", "step_count": 1});
         outage.end().await;
     };
     let (result, ()) = tokio::join!(run, outage);
     assert_eq!(result["status"], "completed", "{result:#}");
-    let session = app
-        .get(&format!("/v1/sessions/{}", result["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&result, "")).await;
     assert_eq!(
         session["message_history_state"]["messages"].as_array().unwrap().len(),
         4

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::{TestApp, config_for};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, tool_results};
+use crate::support::table::rows;
+use crate::support::test_app::{TestApp, config_for, run_path, session_path};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     hooks_that_can_not_work_are_refused_when_the_agent_is_stored,
@@ -21,33 +24,23 @@ on_every_store!(
 
 const SECRET: &str = "sk-4711";
 
+/// The code and words of a problem, and a hook that has it.
+const UNUSABLE: &str = r#"
+unknown_hook | no hook is named "audit"; known are                                       | {"name": "audit"}
+invalid_hook | the configuration of the hook "limits" is wrong: it sets no limit         | {"name": "limits"}
+invalid_hook | the hook "redaction" is wrong: the pattern "a" can't be used:             | {"name": "redaction", "config": {"patterns": [{"name": "a", "regex": "("}]}}
+"#;
+
 async fn hooks_that_can_not_work_are_refused_when_the_agent_is_stored(database: TestDatabase) {
     let mock = MockModel::echoing().await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
-    for (hook, code, detail) in [
-        (
-            json!({"name": "audit"}),
-            "unknown_hook",
-            "no hook is named \"audit\"; known are ",
-        ),
-        (
-            json!({"name": "limits"}),
-            "invalid_hook",
-            "the configuration of the hook \"limits\" is wrong: it sets no limit",
-        ),
-        (
-            json!({"name": "redaction", "config": {"patterns": [{"name": "a", "regex": "("}]}}),
-            "invalid_hook",
-            "the configuration of the hook \"redaction\" is wrong: the pattern \"a\" can't be used: ",
-        ),
-    ] {
+    for [code, detail, hook] in rows(UNUSABLE) {
+        let hook: Value = serde_json::from_str(hook).unwrap();
         let body = json!({"model": "mock/m", "hooks": [{"name": "limits", "config": {"max_steps": 1}}, hook]});
         let answer = app.put("/v1/agents/hooked", &body).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{hook}");
-        let problem: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!(problem["code"], code, "{hook}");
-        let actual = problem["detail"].as_str().unwrap();
-        assert!(actual.contains(detail), "{actual}");
+        answer.assert_problem(code);
+        assert_contains!(answer.json()["detail"].as_str().unwrap(), detail);
         assert_eq!(app.try_get("/v1/agents/hooked").await.status, StatusCode::NOT_FOUND);
     }
     app.finish().await;
@@ -71,10 +64,7 @@ async fn hooks_of_a_stored_agent_are_in_force(database: TestDatabase) {
             body["base_session_id"] = base;
         }
         let run = app.run_with(body).await;
-        assert_eq!(
-            (&run["status"], &run["stop_reason"], &run["step_count"]),
-            (&json!("stopped"), &json!("steps_limit_reached"), &json!(2))
-        );
+        assert_members!(run, {"status": "stopped", "stop_reason": "steps_limit_reached", "step_count": 2});
         base = run["session_id"].clone();
     }
     assert!(
@@ -94,10 +84,7 @@ async fn a_limit_of_cost_without_a_price_fails_the_run_before_it_costs_anything(
     app.put_agent("thrifty", json!({"model": "mock/m", "hooks": hooks}))
         .await;
     let run = app.run_with(json!({"agent": "thrifty", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["error"]["code"]),
-        (&json!("failed"), &json!("hooks_not_made"))
-    );
+    assert_members!(run, {"status": "failed", "error/code": "hooks_not_made"});
     assert_eq!(
         run["error"]["message"],
         "the configuration of the hook \"limits\" is wrong: max_cost: no price is known for mock/m, so its cost can't be limited"
@@ -136,7 +123,7 @@ async fn assert_gone(app: &TestApp, mock: &MockModel, events: &[Value]) -> Value
     app.until_stored(run_id).await;
     let mut pages = vec![format!("/v1/runs/{run_id}"), format!("/v1/runs/{run_id}/steps")];
     if run["status"] == "completed" {
-        pages.push(format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()));
+        pages.push(session_path(&run, ""));
     }
     for page in pages {
         let text = app.get(&page).await.to_string();
@@ -158,8 +145,7 @@ fn discreet() -> Value {
 
 async fn redaction_leaves_the_secret_nowhere(database: TestDatabase) {
     let mock = MockModel::start(|request| {
-        let messages = request["messages"].as_array().unwrap();
-        if messages.iter().any(|message| message["role"] == "tool") {
+        if !tool_results(request).is_empty() {
             let pieces = ["the key is s", "k-47", "11."].map(str::to_owned);
             return Reply::Text(pieces.to_vec());
         }
@@ -171,10 +157,7 @@ async fn redaction_leaves_the_secret_nowhere(database: TestDatabase) {
     let input = format!("My key is {SECRET}.");
     let events = app.stream(json!({"agent": "discreet", "input": input})).await;
     let run = assert_gone(&app, &mock, &events).await;
-    assert_eq!(
-        (&run["status"], &run["output_text"]),
-        (&json!("completed"), &json!("the key is [redacted:key]."))
-    );
+    assert_members!(run, {"status": "completed", "output_text": "the key is [redacted:key]."});
     let requests = mock.requests();
     assert_eq!(requests.len(), 2);
     let call = &requests[1]["messages"][1]["tool_calls"][0]["function"]["arguments"];
@@ -189,10 +172,7 @@ async fn redaction_leaves_nothing_of_an_answer_that_fails_midway(database: TestD
     app.put_agent("discreet", discreet()).await;
     let events = app.stream(json!({"agent": "discreet", "input": SECRET})).await;
     let run = assert_gone(&app, &mock, &events).await;
-    assert_eq!(
-        (&run["status"], &run["output_text"]),
-        (&json!("failed"), &json!("the key is [redacted:key] and"))
-    );
+    assert_members!(run, {"status": "failed", "output_text": "the key is [redacted:key] and"});
     app.finish().await;
 }
 
@@ -206,13 +186,10 @@ async fn what_a_critic_uses_is_in_the_record(database: TestDatabase) {
     let hooks = json!([{"name": "self_critique", "config": {"criteria": "It rhymes."}}]);
     app.put_agent("poet", json!({"model": "mock/m", "hooks": hooks})).await;
     let run = app.run_with(json!({"agent": "poet", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["output_text"]),
-        (&json!("completed"), &json!("roses"))
-    );
+    assert_members!(run, {"status": "completed", "output_text": "roses"});
     // An answer of the mock is 15 tokens: one is the agent's, one the critic's.
     assert_eq!(run["usage"]["total_tokens"], 30);
-    let stored = app.get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap())).await;
+    let stored = app.get(&run_path(&run, "")).await;
     assert_eq!(stored["usage"], run["usage"]);
     app.finish().await;
 }

@@ -8,8 +8,9 @@ use test_support::raw_server::{RawReply, RawServer};
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::mock_model::{MockModel, Reply, content_text};
+use crate::support::mock_model::{MockModel, Reply, content_text, tool_results};
 use crate::support::test_app::TestApp;
+use crate::support::text::assert_contains;
 
 const SECRET: &str = "hunter2-hunter2";
 
@@ -41,18 +42,14 @@ async fn an_agent_calls_an_api_whose_secret_nobody_reads(database: TestDatabase)
     let secret = folder.path().join("secret");
     fs::write(&secret, format!("{SECRET}\n")).unwrap();
 
-    let mock = MockModel::start(|request| {
-        let messages = request["messages"].as_array().unwrap();
-        let tools = messages.iter().filter(|message| message["role"] == "tool").count();
-        match tools {
-            0 => Reply::call("a", "order", &json!({"item": "tea"})),
-            1 => Reply::call(
-                "b",
-                "http_fetch",
-                &json!({"url": "https://169.254.169.254/latest/meta-data/"}),
-            ),
-            _ => Reply::text("done"),
-        }
+    let mock = MockModel::start(|request| match tool_results(request).len() {
+        0 => Reply::call("a", "order", &json!({"item": "tea"})),
+        1 => Reply::call(
+            "b",
+            "http_fetch",
+            &json!({"url": "https://169.254.169.254/latest/meta-data/"}),
+        ),
+        _ => Reply::text("done"),
     });
     let mock = mock.await;
     let settings = [
@@ -82,10 +79,7 @@ async fn an_agent_calls_an_api_whose_secret_nobody_reads(database: TestDatabase)
         .map(|message| content_text(&message["content"]))
         .collect();
     assert_eq!(results[0], r#"{"sent":"Bearer [secret]"}"#);
-    assert!(
-        results[1].contains("the url can't be used: its address is not public"),
-        "{results:?}"
-    );
+    assert_contains!(results[1], "the url can't be used: its address is not public");
 
     let run_id = result["run_id"].as_str().unwrap();
     let session_id = result["session_id"].as_str().unwrap();

@@ -17,7 +17,8 @@ use tokio::net::TcpStream;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::gated::{GatedApp, id, numbers, request};
+use crate::support::gated::{GatedApp, assert_without_gap, id, request};
+use crate::support::members::assert_members;
 use crate::support::test_app::sse_data;
 
 on_every_store!(
@@ -53,11 +54,7 @@ async fn a_request_that_is_sent_again_is_answered_with_the_same_run(database: Te
         assert_eq!((again.status, again.header(REPLAYED)), (first.status, "true"), "{mode}");
         assert_eq!(again.header("location"), first.header("location"), "{mode}");
         let again = again.json();
-        assert_eq!(
-            (&again["run_id"], &again["session_id"]),
-            (&ended["run_id"], &ended["session_id"]),
-            "{mode}"
-        );
+        assert_members!(again, {"run_id": ended["run_id"], "session_id": ended["session_id"]}, "{mode}");
         assert_eq!(app.shown(&again).await, ended, "{mode}");
     }
     let body = request("stream", "hi", json!({}));
@@ -65,7 +62,7 @@ async fn a_request_that_is_sent_again_is_answered_with_the_same_run(database: Te
     let again = app.post_keyed("/v1/runs", "k-3", &body).await;
     assert_eq!((first.header(REPLAYED), again.header(REPLAYED)), ("", "true"));
     let (first, again) = (sse_data(&first.text()), sse_data(&again.text()));
-    assert_eq!(numbers(&first), (1..=first.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&first);
     assert_eq!(again, first);
     assert_eq!(counts(&database).await, (3, 3));
     assert_eq!(app.mock.asked(), 3);

@@ -5,8 +5,9 @@ use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, content_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, session_path};
 
 on_every_store!(sections_of_the_input_are_sent_where_the_compiler_names_them);
 
@@ -46,9 +47,7 @@ async fn sections_of_the_input_are_sent_where_the_compiler_names_them(database: 
         said(&requests[1]),
         ["user: noted", "user: asked", "assistant: echo: asked", "user: more"]
     );
-    let session = app
-        .get(&format!("/v1/sessions/{}", first["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&first, "")).await;
     let noted = &session["message_history_state"]["messages"][0];
     assert_eq!(noted["tags"]["section"], "notes");
     let only_note = json!([{"role": "user", "content": "noted", "section": "notes"}]);
@@ -59,11 +58,7 @@ async fn sections_of_the_input_are_sent_where_the_compiler_names_them(database: 
     ] {
         let answer = app.post("/v1/runs", &json!({"agent": "echo", "input": input})).await;
         let problem: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!(
-            (&problem["code"], &problem["errors"][0]["pointer"]),
-            (&json!("invalid_field"), &json!(pointer)),
-            "{problem:#}"
-        );
+        assert_members!(problem, {"code": "invalid_field", "errors/0/pointer": pointer});
     }
     let imported =
         json!({"message_history_state": {"messages": [{"role": "user", "content": "x", "tags": {"section": ""}}]}});

@@ -15,9 +15,10 @@ use values::limits::RunLimits;
 
 use super::on_every_store;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     a_request_above_a_ceiling_is_refused,
@@ -86,10 +87,7 @@ async fn a_request_above_a_ceiling_is_refused(database: TestDatabase) {
             assert_eq!(answer.status, StatusCode::FORBIDDEN);
             assert_eq!(problem["errors"][0]["pointer"], format!("/budget/{field}"));
             let words = problem["detail"].as_str().unwrap();
-            assert!(
-                words.contains("ceiling") && words.contains(&allowed.to_string()),
-                "{words}"
-            );
+            assert_contains!(words, "ceiling", &allowed.to_string());
         }
         let body = json!({"agent": "calc", "input": "enough", "budget": {field: allowed}});
         assert_eq!(app.run_with(body).await["status"], "completed");
@@ -140,11 +138,7 @@ async fn what_asks_for_no_more_is_cut_to_the_ceiling(database: TestDatabase) {
         let result = app
             .run_with(json!({"agent": agent, "input": "go", "budget": budget}))
             .await;
-        assert_eq!(
-            (&result["stop_reason"], &result["step_count"]),
-            (&json!("steps_limit_reached"), &json!(steps)),
-            "{agent}"
-        );
+        assert_members!(result, {"stop_reason": "steps_limit_reached", "step_count": steps}, "{agent}");
     }
     app.finish().await;
 
@@ -178,10 +172,7 @@ async fn a_ceiling_of_steps_binds_each_subagent(database: TestDatabase) {
     let lead = json!({"model": "mock/m", "subagents": [{"agent": "calc", "budget": {"max_steps": 30}}]});
     app.put_agent("lead", lead).await;
     let result = app.run_with(json!({"agent": "lead", "input": "go"})).await;
-    assert_eq!(
-        (&result["status"], &result["output_text"]),
-        (&json!("completed"), &json!("done"))
-    );
+    assert_members!(result, {"status": "completed", "output_text": "done"});
     // Two of the run's own agent, and two of the other one.
     assert_eq!(mock.asked(), 4);
     app.finish().await;
@@ -209,10 +200,7 @@ async fn a_ceiling_of_cost_allows_models_with_a_price_only(database: TestDatabas
         .assert_problem("not_allowed");
     assert_eq!(mock.asked(), 0);
     let result = app.run_with(json!({"agent": "calc", "input": "go"})).await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("token_limit_reached"))
-    );
+    assert_members!(result, {"status": "stopped", "stop_reason": "token_limit_reached"});
     app.finish().await;
 }
 
@@ -351,7 +339,7 @@ async fn a_key_narrows_what_its_tenant_may_do(database: TestDatabase) {
 
 /// Waits until a run has ended, by waiting for one change of its status after the other.
 async fn ended_as(app: &TestApp, secret: &str, run: &Value) -> Value {
-    let path = format!("/v1/runs/{}?wait=10s", id(run));
+    let path = run_path(run, "?wait=10s");
     loop {
         let run = read(app.request(Method::GET, &path).bearer_auth(secret)).await.ok();
         if !["queued", "running"].contains(&run["status"].as_str().unwrap()) {
@@ -374,10 +362,7 @@ async fn a_queued_run_is_bound_by_the_limits_of_its_key(database: TestDatabase) 
     api.finish().await;
     let worker = TestApp::start_bare(database.url(), &mock, &[]).await;
     let ended = ended_as(&worker, &secret, &accepted).await;
-    assert_eq!(
-        (&ended["stop_reason"], &ended["step_count"]),
-        (&json!("steps_limit_reached"), &json!(2))
-    );
+    assert_members!(ended, {"stop_reason": "steps_limit_reached", "step_count": 2});
     worker.finish().await;
 }
 
@@ -396,14 +381,8 @@ async fn executed_elsewhere(database: &TestDatabase, settings: &[(&str, &str)]) 
 
 async fn a_queued_run_is_bound_by_the_limits_when_it_begins(database: TestDatabase) {
     let ended = executed_elsewhere(&database, &[("limits.each_tenant.max_steps", "1")]).await;
-    assert_eq!(
-        (&ended["stop_reason"], &ended["step_count"]),
-        (&json!("steps_limit_reached"), &json!(1))
-    );
+    assert_members!(ended, {"stop_reason": "steps_limit_reached", "step_count": 1});
     let forbidden = [("limits.each_tenant.models", r#"["demo/*"]"#)];
     let ended = executed_elsewhere(&database, &forbidden).await;
-    assert_eq!(
-        (&ended["status"], &ended["error"]["code"]),
-        (&json!("failed"), &json!("request_unusable"))
-    );
+    assert_members!(ended, {"status": "failed", "error/code": "request_unusable"});
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -25,9 +26,6 @@ async fn a_long_fast_answer_arrives_whole(database: TestDatabase) {
         .collect();
     assert_eq!(said, whole);
     let last = events.last().unwrap();
-    assert_eq!(
-        (&last["type"], &last["data"]["output_text"]),
-        (&json!("run.completed"), &json!(whole))
-    );
+    assert_members!(last, {"type": "run.completed", "data/output_text": whole});
     app.finish().await;
 }

@@ -4,8 +4,9 @@ use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::proxy::{Proxy, split_url};
 
+use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 /// In the metadata of a run; PostgreSQL gets it as it is, in the statement that commits.
 const MARK: &str = "lose-the-answer-to-this";
@@ -31,13 +32,9 @@ async fn lose_the_answer(commit_patience: &str) {
     let names: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(names[names.len() - 2..], ["session.committed", "run.completed"]);
     let reported = &events.last().unwrap()["data"];
-    let run = app
-        .get(&format!("/v1/runs/{}", reported["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!((&run["status"], &run["error"]), (&json!("completed"), &json!(null)));
-    let session = app
-        .get(&format!("/v1/sessions/{}", reported["session_id"].as_str().unwrap()))
-        .await;
+    let run = app.get(&run_path(reported, "")).await;
+    assert_members!(run, {"status": "completed", "error": null});
+    let session = app.get(&session_path(reported, "")).await;
     assert_eq!(
         session["message_history_state"]["messages"].as_array().unwrap().len(),
         2

@@ -4,7 +4,6 @@ mod asynchronous;
 mod background_loops;
 mod budgets;
 mod compaction;
-mod conflicts;
 mod continuations;
 mod control_messages;
 mod cut_completions;

@@ -1,13 +1,13 @@
 //! Which model is asked, what it is told, and what it costs: overrides, parameters, fallback chains
 //! and prices.
 
-use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path};
 
 on_every_store!(
     the_model_of_the_run_comes_before_that_of_the_session_and_that_of_the_agent,
@@ -31,8 +31,7 @@ async fn the_model_of_the_run_comes_before_that_of_the_session_and_that_of_the_a
     let app = TestApp::start(database.url(), &mock, &[]).await;
     app.put_agent("own", json!({"model": "mock/of-agent"})).await;
     let imported = json!({"agent": "own", "context_state": {"model": "mock/of-session"}});
-    let (status, imported) = app.call(Method::POST, "/v1/sessions", Some(imported)).await;
-    assert_eq!(status, StatusCode::CREATED, "{imported:#}");
+    let imported = app.post("/v1/sessions", &imported).await.ok();
     let session = &imported["session_id"];
 
     let fresh = app.run_with(json!({"agent": "own", "input": "a"})).await;
@@ -163,35 +162,24 @@ async fn a_run_of_which_a_part_has_no_price_shows_no_cost_and_which_model_answer
     for (metadata, thread) in [("light", Value::Null), ("queued", json!("t"))] {
         let body = json!({"agent": "sturdy", "input": "hi", "thread": thread, "metadata": {"kind": metadata}});
         let answered = app.run_with(body).await;
-        let path = format!("/v1/runs/{}", answered["run_id"].as_str().unwrap());
-        let (_, run) = app.call(Method::GET, &path, None).await;
+        let path = run_path(&answered, "");
+        let run = app.get(&path).await;
         assert_eq!(answered, run);
-        assert_eq!(
-            (&run["status"], &run["output_text"]),
-            (&json!("completed"), &json!("from calm"))
-        );
-        assert_eq!(
-            (&run["model"], &run["answered_by"]),
-            (&json!("mock/fickle"), &json!("mock/calm"))
-        );
-        let (_, steps) = app.call(Method::GET, &format!("{path}/steps"), None).await;
+        assert_members!(run, {"status": "completed", "output_text": "from calm"});
+        assert_members!(run, {"model": "mock/fickle", "answered_by": "mock/calm"});
+        let steps = app.get(&format!("{path}/steps")).await;
         let [first, second] = [&steps["data"][0], &steps["data"][1]];
         let answered = (&first["answered_by"], &second["answered_by"]);
         assert_eq!(answered, (&json!("mock/fickle"), &json!("mock/calm")));
-        assert_eq!(
-            (&first["usage"]["cost"], &first["usage"]["cost_known_part"]),
-            (&Value::Null, &json!(0.0))
-        );
+        assert_members!(first["usage"], {"cost": null, "cost_known_part": 0.0});
         let priced = second["usage"]["cost"].as_f64().unwrap();
         assert!(
             priced > 0.0 && second["usage"].get("cost_known_part").is_none(),
             "{second:#}"
         );
-        let (_, listed) = app.call(Method::GET, "/v1/runs?limit=1", None).await;
+        let listed = app.get("/v1/runs?limit=1").await;
         for shown in [&run, &listed["data"][0]] {
-            assert_eq!(shown["usage"]["cost"], Value::Null);
-            assert_eq!(shown["usage"]["cost_known_part"], json!(priced));
-            assert_eq!(shown["answered_by"], "mock/calm");
+            assert_members!(shown, {"usage/cost": null, "usage/cost_known_part": priced, "answered_by": "mock/calm"});
         }
     }
     app.finish().await;
@@ -205,10 +193,7 @@ async fn an_answer_that_has_begun_is_not_begun_again_by_another_model(database: 
     let events = app.stream(json!({"agent": "sturdy", "input": "hi"})).await;
     assert_eq!(asked(&mock), ["breaks"]);
     let last = events.last().unwrap();
-    assert_eq!(
-        (&last["type"], &last["data"]["output_text"]),
-        (&json!("run.failed"), &json!("half"))
-    );
+    assert_members!(last, {"type": "run.failed", "data/output_text": "half"});
     app.finish().await;
 }
 
@@ -223,16 +208,12 @@ async fn a_limit_of_cost_needs_the_price_of_every_model(database: TestDatabase) 
     app.put_agent("known", json!({"model": "mock/known", "budget": budget}))
         .await;
     let unknown = json!({"models": ["mock/known", "mock/unknown"], "budget": budget});
-    let (status, problem) = app.call(Method::PUT, "/v1/agents/unknown", Some(unknown)).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST);
-    assert_eq!(problem["errors"][0]["pointer"], "/budget/max_cost");
+    let refused = app.put("/v1/agents/unknown", &unknown).await;
+    refused.assert_problem_at("invalid_field", "/budget/max_cost");
     // The run's own model is the one that counts.
     let other = json!({"agent": "known", "input": "hi", "model": "mock/unknown"});
-    let (status, problem) = app.call(Method::POST, "/v1/runs", Some(other)).await;
-    assert_eq!(
-        (status, &problem["errors"][0]["pointer"]),
-        (StatusCode::BAD_REQUEST, &json!("/budget/max_cost"))
-    );
+    let refused = app.post("/v1/runs", &other).await;
+    refused.assert_problem_at("invalid_field", "/budget/max_cost");
     assert_eq!(mock.asked(), 0);
     app.finish().await;
 }

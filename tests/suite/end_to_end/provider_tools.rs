@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::{assert_members, extended};
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::table::rows;
+use crate::support::test_app::{TestApp, run_path, session_path};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     tools_of_the_provider_are_offered_and_their_use_is_shown,
@@ -39,13 +42,9 @@ async fn tools_of_the_provider_are_offered_and_their_use_is_shown(database: Test
         "parameters": {"tool_choice": {"tool": "calculator"}}});
     app.put_agent("searcher", agent.clone()).await;
     let stored = app.get("/v1/agents/searcher").await;
-    assert_eq!(stored["provider_tools"], agent["provider_tools"]);
-    assert_eq!(stored["parameters"], agent["parameters"]);
+    assert_members!(stored, {"provider_tools": agent["provider_tools"], "parameters": agent["parameters"]});
     let run = app.run_with(json!({"agent": "searcher", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["output_text"]),
-        (&json!("completed"), &json!("found"))
-    );
+    assert_members!(run, {"status": "completed", "output_text": "found"});
 
     let requests = mock.requests();
     let choices: Vec<_> = requests.iter().map(|request| &request["tool_choice"]).collect();
@@ -55,9 +54,7 @@ async fn tools_of_the_provider_are_offered_and_their_use_is_shown(database: Test
         let tools = request["tools"].as_array().unwrap();
         assert_eq!((tools.len(), &tools[1]), (2, &search));
     }
-    let steps = app
-        .get(&format!("/v1/runs/{}/steps", run["run_id"].as_str().unwrap()))
-        .await;
+    let steps = app.get(&run_path(&run, "/steps")).await;
     let used = |step: usize| steps["data"][step].get("provider_tool_calls").cloned();
     assert_eq!((used(0), used(1)), (None, Some(json!({"search": 1}))));
     // A search is billed apart, and nobody knows its price.
@@ -77,59 +74,30 @@ async fn tools_of_the_provider_are_offered_and_their_use_is_shown(database: Test
     app.finish().await;
 }
 
+/// The pointer of a problem, and fields of an agent that have it.
+const UNUSABLE: &str = r#"
+/parameters/tool_choice | {"parameters": {"tool_choice": {"tool": "other"}}}
+/parameters/tool_choice | {"parameters": {"tool_choice": "always"}}
+/parameters/tool_choice | {"parameters": {"tool_choice": {"tool": ["calculator"]}}}
+/parameters/tool_choice | {"tools": [], "parameters": {"tool_choice": "required"}}
+/parameters/tool_choice | {"driver": "react", "parameters": {"tool_choice": "required"}}
+/provider_tools         | {"provider_tools": {"nobody": [{"type": "t"}]}}
+/provider_tools         | {"provider_tools": {"mock/m": [{"type": "t"}]}}
+/provider_tools         | {"provider_tools": {"mock": [{}]}}
+/provider_tools         | {"provider_tools": {"mock": [{"name": "calculator"}]}}
+/provider_tools/mock/0  | {"provider_tools": {"mock": ["search"]}}
+/provider_tools         | {"provider_tools": [{"type": "t"}]}
+/parameters/extra       | {"parameters": {"extra": {"background": true}}}
+/parameters/extra       | {"parameters": {"extra": {"models": ["mock/dear"]}}}
+"#;
+
 async fn a_definition_that_no_model_can_follow_is_refused(database: TestDatabase) {
     let mock = MockModel::echoing().await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
-    let with = |changes: Value| {
-        let mut agent = json!({"model": "mock/m", "tools": ["calculator"]});
-        for (name, value) in changes.as_object().unwrap() {
-            agent[name] = value.clone();
-        }
-        agent
-    };
-    let choice = |choice: Value| with(json!({"parameters": {"tool_choice": choice}}));
-    let required = json!({"tool_choice": "required"});
-    let many = vec![json!({"type": "t"}); 33];
-    for (definition, pointer) in [
-        (choice(json!({"tool": "other"})), "/parameters/tool_choice"),
-        (choice(json!("always")), "/parameters/tool_choice"),
-        (choice(json!({"tool": ["calculator"]})), "/parameters/tool_choice"),
-        (
-            with(json!({"tools": [], "parameters": required})),
-            "/parameters/tool_choice",
-        ),
-        (
-            with(json!({"driver": "react", "parameters": required})),
-            "/parameters/tool_choice",
-        ),
-        (
-            with(json!({"provider_tools": {"nobody": [{"type": "t"}]}})),
-            "/provider_tools",
-        ),
-        (
-            with(json!({"provider_tools": {"mock/m": [{"type": "t"}]}})),
-            "/provider_tools",
-        ),
-        (with(json!({"provider_tools": {"mock": [{}]}})), "/provider_tools"),
-        (with(json!({"provider_tools": {"mock": many}})), "/provider_tools"),
-        (
-            with(json!({"provider_tools": {"mock": [{"name": "calculator"}]}})),
-            "/provider_tools",
-        ),
-        (
-            with(json!({"provider_tools": {"mock": ["search"]}})),
-            "/provider_tools/mock/0",
-        ),
-        (with(json!({"provider_tools": [{"type": "t"}]})), "/provider_tools"),
-        (
-            with(json!({"parameters": {"extra": {"background": true}}})),
-            "/parameters/extra",
-        ),
-        (
-            with(json!({"parameters": {"extra": {"models": ["mock/dear"]}}})),
-            "/parameters/extra",
-        ),
-    ] {
+    let many = json!({"provider_tools": {"mock": vec![json!({"type": "t"}); 33]}});
+    let others = rows(UNUSABLE).map(|[pointer, changes]| (pointer, serde_json::from_str(changes).unwrap()));
+    for (pointer, changes) in others.chain([("/provider_tools", many)]) {
+        let definition = extended(json!({"model": "mock/m", "tools": ["calculator"]}), &changes);
         let answer = app.put("/v1/agents/wrong", &definition).await;
         assert_eq!(answer.status, 400, "{definition}");
         assert_eq!(
@@ -154,14 +122,8 @@ async fn a_file_of_the_provider_reaches_its_model_and_stays_in_the_session(datab
     let run = app.run_with(json!({"agent": "reader", "input": input})).await;
     let sent = mock.requests()[0]["messages"][0]["content"].clone();
     assert_eq!(sent[1], json!({"type": "file", "file": {"file_id": "file-1"}}));
-    assert!(
-        sent[2]["text"]
-            .as_str()
-            .unwrap()
-            .contains("stored at the provider other"),
-        "{sent}"
-    );
-    let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
+    assert_contains!(sent[2]["text"].as_str().unwrap(), "stored at the provider other");
+    let path = session_path(&run, "/messages");
     assert_eq!(
         app.get(&path).await["data"][0]["content"],
         input,
@@ -176,8 +138,7 @@ async fn a_file_of_the_provider_reaches_its_model_and_stays_in_the_session(datab
         let mut part = part("mock");
         part["source"][name] = json!(value);
         let answer = app.post("/v1/runs", &json!({"agent": "reader", "input": [part]})).await;
-        answer.assert_problem("invalid_field");
-        assert_eq!(answer.json()["errors"][0]["pointer"], format!("/input/0/source/{name}"));
+        answer.assert_problem_at("invalid_field", &format!("/input/0/source/{name}"));
     }
     app.finish().await;
 }
@@ -212,10 +173,7 @@ async fn a_provider_that_refuses_is_named_with_its_host(database: TestDatabase) 
     let app = TestApp::start(database.url(), &mock, &[]).await;
     app.put_agent("lost", json!({"model": "mock/m"})).await;
     let run = app.run_with(json!({"agent": "lost", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["error"]["code"]),
-        (&json!("failed"), &json!("model_auth"))
-    );
+    assert_members!(run, {"status": "failed", "error/code": "model_auth"});
     let host = mock.base_url().replace("/v1", "");
     let expected = format!("wrong key (provider mock at {host}, status 401)");
     assert_eq!(run["error"]["message"], expected);

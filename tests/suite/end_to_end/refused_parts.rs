@@ -5,8 +5,9 @@ use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, session_path};
 
 on_every_store!(
     a_tool_whose_schema_is_refused_is_left_out_for_the_rest_of_the_run,
@@ -67,11 +68,7 @@ async fn a_tool_whose_schema_is_refused_is_left_out_for_the_rest_of_the_run(data
     app.put_agent("a", with_tools(&["odd_one"])).await;
     let events = app.stream(json!({"agent": "a", "input": "go"})).await;
     let run = &events.last().unwrap()["data"];
-    assert_eq!(
-        (&run["status"], &run["output_text"], &run["step_count"]),
-        (&json!("completed"), &json!("4"), &json!(2)),
-        "{run:#}"
-    );
+    assert_members!(run, {"status": "completed", "output_text": "4", "step_count": 2});
     let offers: Vec<_> = mock.requests().iter().map(offered).collect();
     assert_eq!(
         offers,
@@ -82,7 +79,7 @@ async fn a_tool_whose_schema_is_refused_is_left_out_for_the_rest_of_the_run(data
     assert_eq!(left_out, [json!(["tool odd_one"]), Value::Null, Value::Null]);
     let steps = steps(&app, run).await;
     assert_eq!(steps[0]["left_out"], json!(["tool odd_one"]));
-    assert_eq!((&steps[0]["errors"], &steps[1]["left_out"]), (&json!([]), &Value::Null));
+    assert_members!(json!(steps), {"0/errors": [], "1/left_out": null});
     app.finish().await;
 }
 
@@ -125,9 +122,7 @@ async fn pictures_that_are_refused_become_words(database: TestDatabase) {
     assert!(last.contains("a picture that you can't read"), "{last}");
     assert_eq!(steps(&app, &run).await[0]["left_out"], json!(["pictures"]));
     // The history retains the picture for models that can read it.
-    let session = app
-        .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&run, "")).await;
     assert!(session["message_history_state"].to_string().contains("iVBORw0KGgo="));
     app.finish().await;
 }
@@ -245,11 +240,7 @@ async fn a_response_format_that_is_refused_moves_into_the_prompt(database: TestD
     let run = app
         .run_with(json!({"agent": "echo", "input": "go", "response_format": format}))
         .await;
-    assert_eq!(
-        (&run["status"], &run["output_value"]),
-        (&json!("completed"), &json!({"n": 3})),
-        "{run:#}"
-    );
+    assert_members!(run, {"status": "completed", "output_value": {"n": 3}});
     let system = mock.requests()[1]["messages"][0]["content"].to_string();
     assert!(system.contains("It fits this JSON Schema"), "{system}");
     assert_eq!(steps(&app, &run).await[0]["left_out"], json!(["response format"]));
@@ -262,10 +253,7 @@ async fn a_part_that_is_refused_again_ends_the_run(database: TestDatabase) {
     let app = TestApp::start(database.url(), &mock, &[]).await;
     app.put_agent("a", with_tools(&["odd"])).await;
     let run = app.run_with(json!({"agent": "a", "input": "go"})).await;
-    assert_eq!(
-        (&run["status"], &run["error"]["code"]),
-        (&json!("failed"), &json!("model_request_refused"))
-    );
+    assert_members!(run, {"status": "failed", "error/code": "model_request_refused"});
     assert_eq!(mock.asked(), 2, "once more, without the tool");
     app.finish().await;
 }

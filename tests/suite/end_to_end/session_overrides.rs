@@ -1,13 +1,15 @@
 //! What a session sets instead of its agent: parameters, prompt and tools.
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
 use crate::support::hostile::endless_prompt;
+use crate::support::members::{assert_members, extended};
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::table::rows;
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -36,11 +38,6 @@ fn everything() -> Value {
         "parameters": {"temperature": 1.0, "max_output_tokens": 50, "reasoning_effort": "high"},
         "system_prompt": "You are B for {{ variables.who }}.", "tools": ["calculator"],
     })
-}
-
-fn with(mut body: Value, more: &Value) -> Value {
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
 }
 
 /// What the last request said: prompt, temperature, `top_p`, most tokens, effort and tools.
@@ -87,13 +84,12 @@ async fn what_a_run_sets_holds_for_its_session_until_it_is_set_anew(database: Te
     // The runs continue each other; every other one goes through the queue.
     for (n, (changes, sent, stored)) in turns.into_iter().enumerate() {
         let body = json!({"agent": "own", "input": "hi", "base_session_id": base, "variables": {"who": "Ada"}});
-        let mut body = with(body, &changes);
+        let mut body = extended(body, &changes);
         let run = if n % 2 == 0 {
             app.run_with(body).await
         } else {
             body["mode"] = json!("async");
-            let (status, run) = app.call(Method::POST, "/v1/runs", Some(body)).await;
-            assert_eq!(status, StatusCode::ACCEPTED, "{run:#}");
+            let run = app.post("/v1/runs", &body).await.ok();
             app.ended(&run).await
         };
         assert_eq!(run["status"], "completed", "{run:#}");
@@ -108,15 +104,14 @@ async fn what_a_run_sets_holds_for_its_session_until_it_is_set_anew(database: Te
 async fn forks_and_imports_retain_what_a_session_sets(database: TestDatabase) {
     let (mock, app) = start(&database).await;
     let body = json!({"agent": "own", "input": "hi", "variables": {"who": "Ada"}});
-    let base = app.run_with(with(body, &everything())).await["session_id"].clone();
+    let base = app.run_with(extended(body, &everything())).await["session_id"].clone();
     let asked = last_asked(&mock);
     let session = app.get(&format!("/v1/sessions/{}", base.as_str().unwrap())).await;
     let mut import = json!({"agent": "own"});
     for state in ["environment_state", "context_state", "message_history_state"] {
         import[state] = session[state].clone();
     }
-    let (status, imported) = app.call(Method::POST, "/v1/sessions", Some(import.clone())).await;
-    assert_eq!(status, StatusCode::CREATED, "{imported:#}");
+    let imported = app.post("/v1/sessions", &import).await.ok();
     assert_eq!(imported["context_state"]["overrides"], everything());
     for base in [&base, &base, &imported["session_id"]] {
         let run = app.run_with(json!({"input": "go on", "base_session_id": base})).await;
@@ -147,74 +142,34 @@ async fn forks_and_imports_retain_what_a_session_sets(database: TestDatabase) {
     app.finish().await;
 }
 
+/// The code and the pointer of a problem, an agent, and fields that a run of it may not set. The
+/// agent `forced` does not have the tool `http`, and needs its calculator.
+const NOT_TO_BE_SET: &str = r#"
+invalid_field  | /parameters/temperature | own    | {"parameters": {"temperature": 3}}
+invalid_field  | /parameters/extra       | own    | {"parameters": {"extra": {"seed": 1}}}
+unknown_field  | /parameters/heat        | own    | {"parameters": {"heat": 3}}
+invalid_prompt |                         | own    | {"system_prompt": "{{ nope"}
+invalid_field  | /parameters/tool_choice | own    | {"parameters": {"tool_choice": {"tool": "finish"}}}
+invalid_field  | /tools                  | forced | {"tools": ["http"]}
+invalid_field  | /tools                  | forced | {"tools": ["current_time"]}
+"#;
+
 async fn what_may_not_be_set_is_refused(database: TestDatabase) {
     let (mock, app) = start(&database).await;
-    let forced = |choice: Value| json!({"parameters": {"tool_choice": choice}});
-    app.put_agent(
-        "forced",
-        with(
-            json!({"model": "mock/m", "tools": ["calculator", "current_time"]}),
-            &forced(json!({"tool": "calculator"})),
-        ),
-    )
-    .await;
-    for (agent, changes, code, pointer) in [
-        (
-            "own",
-            json!({"parameters": {"temperature": 3}}),
-            "invalid_field",
-            json!("/parameters/temperature"),
-        ),
-        (
-            "own",
-            json!({"parameters": {"extra": {"seed": 1}}}),
-            "invalid_field",
-            json!("/parameters/extra"),
-        ),
-        (
-            "own",
-            json!({"parameters": {"heat": 3}}),
-            "unknown_field",
-            json!("/parameters/heat"),
-        ),
-        (
-            "own",
-            json!({"system_prompt": "{{ nope"}),
-            "invalid_prompt",
-            Value::Null,
-        ),
-        (
-            "own",
-            json!({"system_prompt": endless_prompt(5_000)}),
-            "invalid_prompt",
-            Value::Null,
-        ),
-        (
-            "own",
-            json!({"system_prompt": "x".repeat((1 << 20) + 1)}),
-            "invalid_prompt",
-            Value::Null,
-        ),
-        (
-            "own",
-            forced(json!({"tool": "finish"})),
-            "invalid_field",
-            json!("/parameters/tool_choice"),
-        ),
-        // A tool that there is, and that the agent has not.
-        ("forced", json!({"tools": ["http"]}), "invalid_field", json!("/tools")),
-        (
-            "forced",
-            json!({"tools": ["current_time"]}),
-            "invalid_field",
-            json!("/tools"),
-        ),
-    ] {
+    let forced = json!({
+        "model": "mock/m", "tools": ["calculator", "current_time"],
+        "parameters": {"tool_choice": {"tool": "calculator"}},
+    });
+    app.put_agent("forced", forced).await;
+    let prompts = [endless_prompt(5_000), "x".repeat((1 << 20) + 1)].map(|prompt| json!({"system_prompt": prompt}));
+    let prompts = prompts.map(|changes| ("invalid_prompt", "", "own", changes));
+    let others = rows(NOT_TO_BE_SET);
+    let others = others.map(|[code, at, agent, changes]| (code, at, agent, serde_json::from_str(changes).unwrap()));
+    for (code, pointer, agent, changes) in others.chain(prompts) {
         for mode in ["sync", "stream", "async"] {
-            let body = with(json!({"agent": agent, "input": "hi", "mode": mode}), &changes);
+            let body = extended(json!({"agent": agent, "input": "hi", "mode": mode}), &changes);
             let answer = app.post("/v1/runs", &body).await;
-            answer.assert_problem(code);
-            assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{}", answer.json());
+            answer.assert_problem_at(code, pointer);
         }
     }
     assert_eq!(mock.asked(), 0);
@@ -225,17 +180,14 @@ async fn a_session_can_force_a_tool_call(database: TestDatabase) {
     let (mock, app) = start(&database).await;
     let changes = json!({"parameters": {"tool_choice": "required"}});
     let run = app
-        .run_with(with(json!({"agent": "own", "input": "hi"}), &changes))
+        .run_with(extended(json!({"agent": "own", "input": "hi"}), &changes))
         .await;
     assert_eq!(mock.requests().pop().unwrap()["tool_choice"], "required");
     // The agent's other parameters are in force, and the choice is the session's.
     let base = &run["session_id"];
     app.run_with(json!({"input": "hi", "base_session_id": base})).await;
     let request = mock.requests().pop().unwrap();
-    assert_eq!(
-        (&request["tool_choice"], &request["temperature"]),
-        (&json!("required"), &json!(0.25))
-    );
+    assert_members!(request, {"tool_choice": "required", "temperature": 0.25});
     app.finish().await;
 }
 

@@ -16,9 +16,10 @@ use tokio::time::timeout;
 use values::tenant::TenantId;
 
 use super::on_every_store;
-use crate::support::gated::{GatedApp, id, numbers};
+use crate::support::gated::{GatedApp, assert_without_gap, id, numbers};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::{TestApp, sse_data};
+use crate::support::test_app::{TestApp, run_path, sse_data};
 
 on_every_store!(
     a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_later,
@@ -115,10 +116,7 @@ async fn a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_la
     let last = events.len() as u64;
     assert_eq!(numbers(&events), (1..=last).collect::<Vec<_>>());
     assert!(last < PIECES as u64, "{last}");
-    assert_eq!(
-        (&dropped["type"], &dropped["run_id"], &dropped["data"]["after"]),
-        (&json!("stream.dropped"), &run["run_id"], &json!(last))
-    );
+    assert_members!(dropped, {"type": "stream.dropped", "run_id": run["run_id"], "data/after": last});
     let reason = dropped["data"]["reason"].as_str().unwrap();
     assert!(reason.contains("too far behind"), "{reason}");
     let last_frame = text.trim_end().rsplit("\n\n").next().unwrap();
@@ -146,12 +144,12 @@ async fn a_slow_reader_of_a_queued_run_misses_nothing(database: TestDatabase) {
     gate.open(1);
     let ended = app.ended(&run).await;
     let events = sse_data(&reader.rest().await);
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let said = events.iter().filter(|event| event["type"] == "message.delta");
     let said: String = said.map(|event| event["data"]["text"].as_str().unwrap()).collect();
     assert!(ended["output_text"] == said.as_str(), "{} bytes", said.len());
     let last = events.last().unwrap();
-    assert_eq!((&last["type"], &last["data"]), (&json!("run.completed"), &ended));
+    assert_members!(last, {"type": "run.completed", "data": ended});
     app.finish().await;
 }
 
@@ -160,7 +158,7 @@ async fn a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later(databa
     let app = GatedApp::start(&database, &[("queue.role", "api")]).await;
     let run = app.begin("wait", json!({})).await;
     worker.gate.until_waiting(1).await;
-    let path = format!("/v1/runs/{}/events", id(&run));
+    let path = run_path(&run, "/events");
     let response = app.request(Method::GET, &path).send().await.unwrap();
     let mut stream = response.bytes_stream();
     let mut text = String::new();
@@ -187,7 +185,7 @@ async fn a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later(databa
 
     worker.gate.open(1);
     events.extend(app.events_after(&run, last).await);
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     assert_eq!(events.last().unwrap()["data"], app.ended(&run).await);
     assert_eq!(app.events_after(&run, 0).await, events);
     app.finish().await;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::json;
 use test_support::databases::{Engine, TestDatabase};
 use test_support::gate::Gate;
@@ -11,17 +11,16 @@ use test_support::wait::until;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::answer::read;
 use crate::support::gated::{GatedApp, id};
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text, texts, tool_results};
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 on_every_store!(
     a_message_is_read_at_the_next_step_and_only_once,
     a_run_that_somebody_waits_for_is_steered_as_well,
     a_run_that_has_not_begun_reads_its_messages_when_it_does,
     a_message_to_a_light_run_that_publishes_nothing_is_too_late,
-    a_message_to_an_ended_run_is_too_late,
     a_message_that_the_session_holds_is_applied_if_the_store_did_not_note_it,
     a_run_takes_no_more_messages_than_it_can_hold,
     a_stopped_run_stops_those_who_work_for_it
@@ -35,8 +34,7 @@ async fn with_subagent(database: &TestDatabase) -> (TestApp, MockModel, Arc<Gate
         if request["model"] == "worker" {
             return Reply::Held(Arc::clone(&behind), "found".to_owned());
         }
-        let messages = request["messages"].as_array().unwrap();
-        if messages.iter().any(|message| message["role"] == "tool") {
+        if !tool_results(request).is_empty() {
             let emitted = format!("heard: {}", last_user_text(request));
             if emitted.starts_with("heard: wait") {
                 return Reply::Held(Arc::clone(&behind), emitted);
@@ -67,84 +65,53 @@ async fn occurrences(app: &TestApp, mock: &MockModel, run: &Value, text: &str) -
         .rev()
         .find(|request| request["model"] == "lead")
         .unwrap();
-    let session = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-    (count(&last["messages"]), count(&app.get(&session).await["data"]))
+    (
+        count(&last["messages"]),
+        count(&app.get(&session_path(run, "/messages")).await["data"]),
+    )
 }
 
 async fn a_message_is_read_at_the_next_step_and_only_once(database: TestDatabase) {
-    let (app, mock, gate) = with_subagent(&database).await;
-    let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
-    let running = app.post("/v1/runs", &body);
-    let steering = async {
-        gate.until_waiting(1).await;
-        let run = app.get("/v1/runs?status=running").await["data"][0].clone();
-        let path = format!("/v1/runs/{}/steer", id(&run));
-        let message = json!({"id": "m-1", "input": "be brief"});
-        for _ in 0..2 {
-            let answer = app.post(&path, &message).await;
-            assert_eq!(
-                (answer.status, answer.json()),
-                (StatusCode::ACCEPTED, json!({"id": "m-1", "status": "received"}))
-            );
-        }
-        gate.open(1);
-        path
-    };
-    let (_, path) = tokio::join!(running, steering);
-    let shown = path.strip_suffix("/steer").unwrap();
-    until("the run does not end", async || {
-        app.get(shown).await["status"] == "completed"
-    })
-    .await;
-    let ended = app.get(shown).await;
-    assert_eq!(ended["output_text"], "heard: be brief");
-    assert_eq!(occurrences(&app, &mock, &ended, "be brief").await, (1, 1));
-    // The id alone identifies a message: the first text stays.
-    for (key, status) in [("m-1", "applied"), ("m-2", "too_late")] {
-        let late = app.post(&path, &json!({"id": key, "input": "once more"})).await;
-        assert_eq!(
-            (late.status, late.json()),
-            (StatusCode::OK, json!({"id": key, "status": status})),
-            "{key}"
-        );
-    }
-    assert_eq!(app.get(shown).await, ended);
-    app.finish().await;
+    steer_once(&database, "async", json!("be brief")).await;
 }
 
 async fn a_run_that_somebody_waits_for_is_steered_as_well(database: TestDatabase) {
-    let (app, mock, gate) = with_subagent(&database).await;
-    let body = json!({"agent": "lead", "input": "begin"});
+    steer_once(&database, "sync", json!([{"type": "text", "text": "be brief"}])).await;
+}
+
+/// Sends a message to a run at work, twice, and checks what becomes of it.
+async fn steer_once(database: &TestDatabase, mode: &str, message: Value) {
+    let (app, mock, gate) = with_subagent(database).await;
+    let body = json!({"agent": "lead", "input": "begin", "mode": mode});
     let running = app.post("/v1/runs", &body);
     let steering = async {
         gate.until_waiting(1).await;
         let run = app.get("/v1/runs?status=running").await["data"][0].clone();
-        let path = format!("/v1/runs/{}/steer", id(&run));
-        let answer = app
-            .post(
-                &path,
-                &json!({"id": "m-1", "input": [{"type": "text", "text": "be brief"}]}),
-            )
-            .await;
-        assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
+        let message = json!({"id": "m-1", "input": message});
+        for _ in 0..2 {
+            let answer = app.post(&run_path(&run, "/steer"), &message).await;
+            assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
+            assert_eq!(answer.json(), json!({"id": "m-1", "status": "received"}));
+        }
         gate.open(1);
+        run
     };
-    let (ended, ()) = tokio::join!(running, steering);
-    let ended = ended.ok();
-    assert_eq!(ended["output_text"], "heard: be brief");
+    let (_, run) = tokio::join!(running, steering);
+    app.until_stored(id(&run)).await;
+    let ended = app.ended(&run).await;
+    assert_members!(ended, {"status": "completed", "output_text": "heard: be brief"});
     assert_eq!(occurrences(&app, &mock, &ended, "be brief").await, (1, 1));
-    app.until_stored(id(&ended)).await;
-    // The process has forgotten the run; its session has not.
-    assert_eq!(database.number("select count(*) from run_messages").await, 0);
-    let path = format!("/v1/runs/{}/steer", id(&ended));
-    for (key, status) in [("m-1", "applied"), ("m-2", "too_late")] {
-        let late = app.post(&path, &json!({"id": key, "input": "once more"})).await;
-        assert_eq!(
-            (late.status, late.json()),
-            (StatusCode::OK, json!({"id": key, "status": status})),
-            "{key}"
-        );
+    if mode == "sync" {
+        // The process has forgotten the run; its session has not.
+        assert_eq!(database.number("select count(*) from run_messages").await, 0);
     }
+    // The id alone identifies a message: the first text stays.
+    for (key, status) in [("m-1", "applied"), ("m-2", "too_late"), ("m-2", "too_late")] {
+        let late = app.steer(&ended, key, "once more").await;
+        assert_eq!(late.status, StatusCode::OK, "{key}");
+        assert_eq!(late.json(), json!({"id": key, "status": status}));
+    }
+    assert_eq!(app.shown(&ended).await, ended);
     app.finish().await;
 }
 
@@ -152,18 +119,14 @@ async fn a_message_to_a_light_run_that_publishes_nothing_is_too_late(database: T
     let (app, _mock, gate) = with_subagent(&database).await;
     let body = json!({"agent": "lead", "input": "begin"});
     let running = app.post("/v1/runs", &body);
-    let steer = async |run: &Value| {
-        let message = json!({"id": "m-1", "input": "wait, be brief"});
-        let path = format!("/v1/runs/{}/steer", id(run));
-        app.post(&path, &message).await.json()["status"].clone()
-    };
+    let steer = async |run: &Value| app.steer(run, "m-1", "wait, be brief").await.json()["status"].clone();
     let steering = async {
         gate.until_waiting(1).await;
         let run = app.get("/v1/runs?status=running").await["data"][0].clone();
         assert_eq!(steer(&run).await, "received");
         gate.open(1);
         until("the message is not applied", async || steer(&run).await == "applied").await;
-        read(app.request(Method::POST, &format!("/v1/runs/{}/cancel", id(&run)))).await;
+        app.control(&run, "cancel").await;
     };
     let (ended, ()) = tokio::join!(running, steering);
     let ended = ended.ok();
@@ -186,35 +149,10 @@ async fn a_run_that_has_not_begun_reads_its_messages_when_it_does(database: Test
     app.ended(&first).await;
     let ended = app.ended(&second).await;
     assert_eq!(ended["output_text"], "echo: four");
-    let path = format!("/v1/sessions/{}/messages", ended["session_id"].as_str().unwrap());
-    let messages = app.get(&path).await;
-    let said: Vec<_> = messages["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| content_text(&message["content"]))
-        .collect();
+    let messages = app.get(&session_path(&ended, "/messages")).await;
+    let said = texts(&messages["data"]);
     assert_eq!(said, ["wait", "echo: wait", "two", "three", "four", "echo: four"]);
     assert_eq!(app.steer(&second, "three", "three").await.json()["status"], "applied");
-    app.finish().await;
-}
-
-async fn a_message_to_an_ended_run_is_too_late(database: TestDatabase) {
-    let app = GatedApp::start(&database, &[]).await;
-    let queued = app.begin("hi", json!({})).await;
-    let queued = app.ended(&queued).await;
-    let light = app.run(None, "hi").await;
-    app.until_stored(id(&light)).await;
-    for run in [&queued, &light] {
-        for _ in 0..2 {
-            let late = app.steer(run, "m-1", "wait, no").await;
-            assert_eq!(
-                (late.status, late.json()),
-                (StatusCode::OK, json!({"id": "m-1", "status": "too_late"}))
-            );
-        }
-        assert_eq!(app.shown(run).await, *run);
-    }
     app.finish().await;
 }
 
@@ -241,17 +179,10 @@ async fn a_message_that_the_session_holds_is_applied_if_the_store_did_not_note_i
     let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
     let run = app.post("/v1/runs", &body).await.json();
     gate.until_waiting(1).await;
-    let path = format!("/v1/runs/{}", id(&run));
-    let steer = async || {
-        let message = json!({"id": "m-1", "input": "be brief"});
-        app.post(&format!("{path}/steer"), &message).await.json()["status"].clone()
-    };
+    let steer = async || app.steer(&run, "m-1", "be brief").await.json()["status"].clone();
     assert_eq!(steer().await, "received");
     gate.open(1);
-    until("the run does not end", async || {
-        app.get(&path).await["status"] == "completed"
-    })
-    .await;
+    assert_eq!(app.ended(&run).await["status"], "completed");
     assert_eq!(occurrences(&app, &mock, &run, "be brief").await, (1, 1));
     assert_eq!(steer().await, "applied");
     app.finish().await;
@@ -291,17 +222,12 @@ async fn a_stopped_run_stops_those_who_work_for_it(database: TestDatabase) {
     let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
     let run = app.post("/v1/runs", &body).await.json();
     gate.until_waiting(1).await;
-    let response = app.post(&format!("/v1/runs/{}/stop", id(&run)), &json!({})).await;
+    let response = app.control(&run, "stop").await;
     assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.text());
     gate.until_waiting(0).await;
-    let shown = format!("/v1/runs/{}", id(&run));
-    until("the run does not stop", async || {
-        app.get(&shown).await["status"] == "stopped"
-    })
-    .await;
-    assert_eq!(app.get(&shown).await["stop_reason"], "user_requested");
-    app.get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-        .await;
+    let ended = app.ended(&run).await;
+    assert_members!(ended, {"status": "stopped", "stop_reason": "user_requested"});
+    app.get(&session_path(&run, "")).await;
     assert_eq!(mock.asked(), 2);
     app.finish().await;
 }

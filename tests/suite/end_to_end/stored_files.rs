@@ -6,12 +6,12 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::object_server::{ObjectServer, Protocol};
-use values::json::Value;
 use values::session::hash_content;
 
 use super::on_every_store;
 use crate::support::answer::read;
-use crate::support::mock_model::{MockModel, Reply, content_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, tool_results};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -24,12 +24,6 @@ on_every_store!(
 );
 
 const LIMIT: (&str, &str) = ("limits.tenants.default.max_stored_file_bytes", "100000");
-
-fn results(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    results.map(|message| content_text(&message["content"])).collect()
-}
 
 async fn what_exceeds_the_limit_of_a_tenant_is_refused(database: TestDatabase) {
     let mock = MockModel::echoing().await;
@@ -62,7 +56,7 @@ async fn a_run_that_can_not_store_its_files_fails(database: TestDatabase) {
         let arguments = json!({"path": format!("{id}.txt"), "content": id.repeat(bytes)});
         Reply::call(id, "write_file", &arguments)
     };
-    let mock = MockModel::start(move |request| match results(request).len() {
+    let mock = MockModel::start(move |request| match tool_results(request).len() {
         0 => write("a", 3 << 20),
         // More than four megabytes are stored at once.
         1 => write("b", 3 << 20),
@@ -73,7 +67,7 @@ async fn a_run_that_can_not_store_its_files_fails(database: TestDatabase) {
     app.put_agent("writer", json!({"model": "mock/m", "tools": ["write_file"]}))
         .await;
     let result = app.run_with(json!({"agent": "writer", "input": "go"})).await;
-    let read_by_model = results(&mock.requests()[2]);
+    let read_by_model = tool_results(&mock.requests()[2]);
     assert!(read_by_model[0].starts_with("Wrote a.txt"), "{read_by_model:?}");
     let full = "the files of all sessions would have more than 100000 bytes, the most that may be stored";
     assert_eq!(read_by_model[1], format!("{full}; nothing was changed"));
@@ -91,11 +85,7 @@ async fn a_run_that_can_not_store_its_files_fails(database: TestDatabase) {
     // With a journal, the run fails at the first step that can't be stored.
     let body = json!({"agent": "writer", "input": "go", "durability": "step"});
     let result = app.run_with(body).await;
-    assert_eq!(
-        (&result["status"], &result["error"]["code"], &result["error"]["message"]),
-        (&json!("failed"), &json!("storage_quota_exceeded"), &json!(full)),
-        "{result:#}"
-    );
+    assert_members!(result, {"status": "failed", "error/code": "storage_quota_exceeded", "error/message": full});
     assert_eq!(database.number("select count(*) from sessions").await, 0);
     app.finish().await;
 }
@@ -137,7 +127,7 @@ async fn large_files_are_read_from_a_server(database: TestDatabase, protocol: Pr
 async fn a_large_file_is_stored_and_read(database: TestDatabase, settings: &[(&str, &str)]) {
     let text = "A line that is not like the others.\n".repeat(6_000);
     let written = text.clone();
-    let mock = MockModel::start(move |request| match results(request).len() {
+    let mock = MockModel::start(move |request| match tool_results(request).len() {
         0 => Reply::call("c1", "write_file", &json!({"path": "big.txt", "content": written})),
         1 => Reply::call("c2", "grep", &json!({"pattern": "like", "mode": "count"})),
         _ => Reply::text("done"),

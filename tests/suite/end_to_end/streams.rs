@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::members::{assert_members, column};
+use crate::support::mock_model::{MockModel, Reply, tool_results};
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 on_every_store!(
     events_report_the_whole_run_in_order,
@@ -39,16 +40,10 @@ const STORY: [&str; 20] = [
 
 async fn events_report_the_whole_run_in_order(database: TestDatabase) {
     let mock = MockModel::start(|request| {
-        let has_result = request["messages"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|message| message["role"] == "tool");
-        if has_result {
-            Reply::Text(vec!["six ".to_owned(), "by nine".to_owned()])
-        } else {
-            Reply::call("c1", "calculator", &json!({"expression": "6*9"}))
+        if tool_results(request).is_empty() {
+            return Reply::call("c1", "calculator", &json!({"expression": "6*9"}));
         }
+        Reply::Text(vec!["six ".to_owned(), "by nine".to_owned()])
     });
     let mock = mock.await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
@@ -64,37 +59,17 @@ async fn events_report_the_whole_run_in_order(database: TestDatabase) {
     assert_eq!(events[11]["data"]["request_id"], events[14]["data"]["request_id"]);
     assert_ne!(events[3]["data"]["request_id"], events[11]["data"]["request_id"]);
     let completed = &events[7]["data"];
-    assert_eq!(
-        (&completed["content"][0]["text"], &completed["is_error"]),
-        (&json!("54"), &json!(false))
-    );
+    assert_members!(completed, {"content/0/text": "54", "is_error": false});
     assert_eq!(events[9]["data"]["decision"], "continue");
-    assert_eq!(
-        (&events[16]["data"]["decision"], &events[16]["data"]["reason"]),
-        (&json!("stop"), &json!("completed"))
-    );
+    assert_members!(events[16]["data"], {"decision": "stop", "reason": "completed"});
 
     let record = &events[19]["data"];
-    assert_eq!(record["output_text"], "six by nine");
-    assert_eq!(record["step_count"], 2);
-    let session = app
-        .get(&format!("/v1/sessions/{}", record["session_id"].as_str().unwrap()))
-        .await;
+    assert_members!(record, {"output_text": "six by nine", "step_count": 2});
+    let session = app.get(&session_path(record, "")).await;
     assert_eq!(session["root_hash"], events[18]["data"]["root_hash"]);
-    assert_eq!(
-        app.get(&format!("/v1/runs/{}", record["run_id"].as_str().unwrap()))
-            .await["output_text"],
-        "six by nine"
-    );
-    let steps = app
-        .get(&format!("/v1/runs/{}/steps", record["run_id"].as_str().unwrap()))
-        .await;
-    let types: Vec<_> = steps["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| &step["step_type"])
-        .collect();
+    assert_eq!(app.get(&run_path(record, "")).await["output_text"], "six by nine");
+    let steps = app.get(&run_path(record, "/steps")).await;
+    let types = column(&steps["data"], "step_type");
     assert_eq!(types, ["tool_execution", "final_response"]);
     assert_eq!(steps["data"][1]["messages"][0]["role"], "assistant");
     app.finish().await;

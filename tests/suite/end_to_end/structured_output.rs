@@ -7,8 +7,10 @@ use values::json::Value;
 
 use super::on_every_store;
 use crate::support::hostile::endless_schemas;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     the_value_is_in_the_result_and_in_the_store,
@@ -51,10 +53,7 @@ async fn the_value_is_in_the_result_and_in_the_store(database: TestDatabase) {
         assert_eq!(result["output_value"], json!({"celsius": 21.5}), "{by}");
         let streamed = app.stream(json!({"agent": "forecast", "input": "go"})).await;
         let (last, words) = (streamed.last().unwrap(), |event: &Value| event["data"]["text"].clone());
-        assert_eq!(
-            (&last["type"], &last["data"]["output_value"]),
-            (&json!("run.completed"), &result["output_value"])
-        );
+        assert_members!(last, {"type": "run.completed", "data/output_value": result["output_value"]});
         let emitted: Vec<Value> = streamed
             .iter()
             .filter(|event| event["type"] == "message.delta")
@@ -84,7 +83,7 @@ async fn the_value_is_in_the_result_and_in_the_store(database: TestDatabase) {
                 assert!(system.ends_with(&weather()["schema"].to_string()), "{system}");
             }
         }
-        let path = format!("/v1/runs/{}", result["run_id"].as_str().unwrap());
+        let path = run_path(&result, "");
         app.until_stored(result["run_id"].as_str().unwrap()).await;
         app.finish().await;
         let restarted = TestApp::start(database.url(), &mock, &settings).await;
@@ -102,10 +101,7 @@ async fn a_response_that_never_fits_fails_with_the_pointer_and_the_reason(databa
     )
     .await;
     let result = app.run_with(json!({"agent": "forecast", "input": "go"})).await;
-    assert_eq!(
-        (&result["status"], &result["step_count"]),
-        (&json!("failed"), &json!(2))
-    );
+    assert_members!(result, {"status": "failed", "step_count": 2});
     assert_eq!(
         result["error"],
         json!({
@@ -113,13 +109,8 @@ async fn a_response_that_never_fits_fails_with_the_pointer_and_the_reason(databa
             "message": "the answer does not fit its shape: /celsius: \"warm\" is not of type \"number\"",
         })
     );
-    assert_eq!(
-        (&result["output_value"], &result["output_text"]),
-        (&Value::Null, &json!(r#"{"celsius": "warm"}"#))
-    );
-    let steps = app
-        .get(&format!("/v1/runs/{}/steps", result["run_id"].as_str().unwrap()))
-        .await;
+    assert_members!(result, {"output_value": null, "output_text": r#"{"celsius": "warm"}"#});
+    let steps = app.get(&run_path(&result, "/steps")).await;
     let codes = steps["data"]
         .as_array()
         .unwrap()
@@ -186,11 +177,7 @@ async fn formats_that_can_not_be_used_are_refused(database: TestDatabase) {
             (app.post("/v1/sessions", &import).await, "invalid_response_format"),
         ] {
             answer.assert_problem(code);
-            assert!(
-                answer.json()["detail"].as_str().unwrap().contains(words),
-                "{}",
-                answer.text()
-            );
+            assert_contains!(answer.json()["detail"].as_str().unwrap(), words);
         }
     }
     assert!(mock.requests().is_empty());

@@ -15,7 +15,8 @@ use test_support::wait::until;
 use super::on_every_store;
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::gated::{GatedApp, id, request};
-use crate::support::test_app::TestApp;
+use crate::support::members::assert_members;
+use crate::support::test_app::{TestApp, run_path};
 
 on_every_store!(
     a_tenant_has_so_many_light_runs_at_work,
@@ -99,10 +100,7 @@ async fn a_run_that_its_agent_queues_needs_no_light_slot(database: TestDatabase)
         // Nothing but the agent says that the run is queued.
         let durable = request("sync", "hi", json!({"agent": "durable"}));
         let run = app.post("/v1/runs", &durable).await.ok();
-        assert_eq!(
-            (&run["status"], &run["durability"]),
-            (&json!("completed"), &json!("step"))
-        );
+        assert_members!(run, {"status": "completed", "durability": "step"});
         app.gate.open(1);
     };
     let (answer, ()) = tokio::join!(running, meanwhile);
@@ -172,7 +170,7 @@ async fn a_tenant_has_so_many_readers(database: TestDatabase) {
     let (own, _) = two_tenants(&app).await;
     let run = keyed(&app, &own, false).await.json();
     app.gate.until_waiting(1).await;
-    let path = format!("/v1/runs/{}", id(&run));
+    let path = run_path(&run, "");
     let (events, wait) = (format!("{path}/events"), format!("{path}?wait=1ms"));
     let encoded = format!("{path}?%77ait=1ms");
     let follow = || app.request(Method::GET, &events).bearer_auth(&own).send();
@@ -198,7 +196,7 @@ async fn a_tenant_has_so_many_readers(database: TestDatabase) {
     // Nor does a caller wait who repeats the request for a run that has ended.
     let next = post_as(&app, &own, &request("async", "wait", json!({}))).await.json();
     app.gate.until_waiting(1).await;
-    let next = format!("/v1/runs/{}/events", id(&next));
+    let next = run_path(&next, "/events");
     let reader = app.request(Method::GET, &next).bearer_auth(&own).send().await.unwrap();
     assert_refused(&get_as(&app, &own, &events).await, "too_many_readers");
     assert_eq!(keyed(&app, &own, true).await.json()["status"], "completed");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
@@ -40,11 +41,7 @@ async fn signatures_and_hidden_thoughts_go_back_within_a_turn_and_in_the_next(da
     let first = app
         .run_with(json!({"agent": "calc", "input": "What is 17 * 23?"}))
         .await;
-    assert_eq!(
-        (&first["status"], &first["output_text"], &first["usage"]["total_tokens"]),
-        (&json!("completed"), &json!("391"), &json!(230)),
-        "{first:#}"
-    );
+    assert_members!(first, {"status": "completed", "output_text": "391", "usage/total_tokens": 230});
     let base = &first["session_id"];
     let second = app
         .run_with(json!({"agent": "calc", "input": "Thanks", "base_session_id": base}))

@@ -8,7 +8,9 @@ use test_support::databases::TestDatabase;
 use super::on_every_store;
 use crate::support::answer::read;
 use crate::support::gated::{GatedApp, id, request};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{content_text, last_user_text};
+use crate::support::test_app::session_path;
 
 on_every_store!(
     a_thread_is_made_by_its_first_run_and_moved_by_each,
@@ -38,11 +40,7 @@ async fn at(app: &GatedApp) -> Value {
 async fn a_thread_is_made_by_its_first_run_and_moved_by_each(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let first = on_thread(&app, "one").await;
-    assert_eq!(
-        (&first["thread"], &first["base_session_id"], &first["status"]),
-        (&json!("t"), &Value::Null, &json!("completed"))
-    );
-    assert_eq!(first["thread_moved"], true);
+    assert_members!(first, {"thread": "t", "base_session_id": null, "status": "completed", "thread_moved": true});
     assert_eq!(app.shown(&first).await, first);
     assert_eq!(at(&app).await, first["session_id"]);
     let version = app.get("/v1/threads/t").await["version"].as_u64().unwrap();
@@ -56,12 +54,7 @@ async fn a_thread_is_made_by_its_first_run_and_moved_by_each(database: TestDatab
         .await;
     let third = &streamed.last().unwrap()["data"];
     assert_eq!(third["base_session_id"], second["session_id"]);
-    let messages = app
-        .get(&format!(
-            "/v1/sessions/{}/messages",
-            third["session_id"].as_str().unwrap()
-        ))
-        .await;
+    let messages = app.get(&session_path(third, "/messages")).await;
     assert_eq!(messages["total"], 6);
 
     app.run(None, "elsewhere").await;
@@ -94,10 +87,7 @@ async fn a_run_that_fails_moves_nothing(database: TestDatabase) {
     .await;
     let failing = request("sync", "two", json!({"thread": "t", "agent": "broken"}));
     let failed = app.post("/v1/runs", &failing).await.ok();
-    assert_eq!(
-        (&failed["status"], &failed["thread_moved"]),
-        (&json!("failed"), &Value::Null)
-    );
+    assert_members!(failed, {"status": "failed", "thread_moved": null});
     assert_eq!(at(&app).await, first["session_id"]);
     assert_eq!(on_thread(&app, "three").await["base_session_id"], first["session_id"]);
     app.finish().await;
@@ -134,11 +124,7 @@ async fn runs_wait_for_their_thread_in_order(database: TestDatabase) {
     let third = app.begin("three", queued.clone()).await;
     for run in [&second, &third] {
         let shown = app.shown(run).await;
-        assert_eq!(
-            (&shown["status"], &shown["attempts"]),
-            (&json!("queued"), &json!(0)),
-            "{shown:#}"
-        );
+        assert_members!(shown, {"status": "queued", "attempts": 0});
     }
     let fourth = request("sync", "four", queued);
     let opening = async { app.gate.open(1) };
@@ -162,14 +148,8 @@ async fn an_interrupted_run_stops_with_what_it_has(database: TestDatabase) {
     app.gate.until_waiting(1).await;
     let second = app.begin("two", json!({"thread": "t", "if_busy": "interrupt"})).await;
     let (first, second) = (app.ended(&first).await, app.ended(&second).await);
-    assert_eq!(
-        (&first["status"], &first["stop_reason"]),
-        (&json!("stopped"), &json!("user_requested"))
-    );
-    assert_eq!(
-        (&second["status"], &second["base_session_id"]),
-        (&json!("completed"), &first["session_id"])
-    );
+    assert_members!(first, {"status": "stopped", "stop_reason": "user_requested"});
+    assert_members!(second, {"status": "completed", "base_session_id": first["session_id"]});
     assert_eq!(at(&app).await, second["session_id"]);
     app.finish().await;
 }
@@ -183,11 +163,7 @@ async fn an_interrupting_run_queues_behind_those_that_wait_already(database: Tes
     let mut base = Value::Null;
     for (run, status) in [(first, "stopped"), (second, "completed"), (third, "completed")] {
         let ended = app.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["base_session_id"]),
-            (&json!(status), &base),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "base_session_id": base});
         base = ended["session_id"].clone();
     }
     assert_eq!(at(&app).await, base);
@@ -204,19 +180,13 @@ async fn an_interrupted_run_that_waits_ends_without_a_worker(database: TestDatab
     assert_eq!(app.shown(&first).await["status"], "queued");
     let second = app.begin("two", json!({"thread": "t", "if_busy": "interrupt"})).await;
     let first = app.ended(&first).await;
-    assert_eq!(
-        (&first["status"], &first["stop_reason"], &first["thread_moved"]),
-        (&json!("stopped"), &json!("user_requested"), &json!(true))
-    );
+    assert_members!(first, {"status": "stopped", "stop_reason": "user_requested", "thread_moved": true});
     assert_eq!(first["base_session_id"], root["session_id"]);
     assert_eq!(app.shown(&blocking).await["status"], "running");
     assert_eq!(app.shown(&second).await["status"], "queued");
     app.gate.open(1);
     let second = app.ended(&second).await;
-    assert_eq!(
-        (&second["status"], &second["base_session_id"]),
-        (&json!("completed"), &first["session_id"])
-    );
+    assert_members!(second, {"status": "completed", "base_session_id": first["session_id"]});
     assert_eq!(at(&app).await, second["session_id"]);
     app.ended(&blocking).await;
     app.finish().await;
@@ -248,14 +218,8 @@ async fn follow_up(app: &GatedApp, text: &str, if_busy: &str) -> Value {
 async fn assert_agent(app: &GatedApp, accepted: &Value, agent: &str, text: &str) -> Value {
     assert_eq!(accepted["agent"], agent, "{text}");
     let ended = app.ended(accepted).await;
-    assert_eq!(
-        (&ended["status"], &ended["agent"]),
-        (&json!("completed"), &json!(agent)),
-        "{ended:#}"
-    );
-    assert_eq!(ended["agent_version"], accepted["agent_version"]);
-    let session = format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap());
-    assert_eq!(app.get(&session).await["agent"], agent, "{text}");
+    assert_members!(ended, {"status": "completed", "agent": agent, "agent_version": accepted["agent_version"]});
+    assert_eq!(app.get(&session_path(&ended, "")).await["agent"], agent, "{text}");
     let requests = app.mock.requests();
     let request = requests.iter().find(|request| last_user_text(request) == text);
     let prompt = &request.unwrap()["messages"][0];
@@ -322,11 +286,7 @@ async fn a_fork_leaves_the_thread_alone(database: TestDatabase) {
     app.gate.until_waiting(1).await;
     let forked = app.begin("aside", json!({"thread": "t", "if_busy": "fork"})).await;
     let forked = app.ended(&forked).await;
-    assert_eq!(
-        (&forked["status"], &forked["base_session_id"]),
-        (&json!("completed"), &root["session_id"])
-    );
-    assert_eq!(forked["thread_moved"], Value::Null);
+    assert_members!(forked, {"status": "completed", "base_session_id": root["session_id"], "thread_moved": null});
     assert_eq!(at(&app).await, root["session_id"]);
     app.gate.open(1);
     let first = app.ended(&first).await;
@@ -356,10 +316,7 @@ async fn files_that_arrive_during_a_run_lose_no_turn(database: TestDatabase) {
     assert_eq!(at(&app).await, root["session_id"]);
     app.gate.open(1);
     let ended = app.ended(&working).await;
-    assert_eq!(
-        (&ended["status"], &ended["thread_moved"]),
-        (&json!("completed"), &json!(true))
-    );
+    assert_members!(ended, {"status": "completed", "thread_moved": true});
     assert_eq!(at(&app).await, ended["session_id"]);
 
     // The files go into the turn that has ended.
@@ -381,13 +338,9 @@ async fn a_thread_that_was_taken_away_begins_anew(database: TestDatabase) {
     let first = on_thread(&app, "one").await;
     let deleted = read(app.request(Method::DELETE, "/v1/threads/t")).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
-    app.get(&format!("/v1/sessions/{}", first["session_id"].as_str().unwrap()))
-        .await;
+    app.get(&session_path(&first, "")).await;
     let second = on_thread(&app, "two").await;
-    assert_eq!(
-        (&second["base_session_id"], &second["status"]),
-        (&Value::Null, &json!("completed"))
-    );
+    assert_members!(second, {"base_session_id": null, "status": "completed"});
     assert_ne!(id(&second), id(&first));
     assert_eq!(at(&app).await, second["session_id"]);
     app.finish().await;

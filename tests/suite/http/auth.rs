@@ -11,6 +11,8 @@ use values::clock::Clock as _;
 use super::docs::described_routes;
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::table::rows;
+use crate::support::test_app::{run_path, session_path};
 
 const OPEN_PATHS: [&str; 6] = ["/", "/healthz", "/readyz", "/openapi.json", "/docs/", "/docs/problems"];
 
@@ -35,86 +37,56 @@ async fn call(service: &Service, secret: &str, method: &str, path: &str, body: O
     .await
 }
 
-/// Every route under `/v1`, with the scope that it needs.
+/// The scope that each route under `/v1` needs, with a request of it.
+const SCOPES: &str = r#"
+runs:write    | POST   | /v1/runs                                  | {"input": "hi"}
+runs:write    | POST   | /v1/sessions                              | {}
+runs:write    | POST   | /v1/webhooks/deliveries/NOWHERE/redeliver |
+admin         | PUT    | /v1/agents/new                            | {"model": "mock/echo"}
+admin         | DELETE | /v1/agents/new                            |
+runs:write    | PUT    | /v1/threads/new                           | {"session_id": "NOWHERE"}
+runs:write    | DELETE | /v1/threads/new                           |
+runs:write    | POST   | /v1/sessions/NOWHERE/files                | {"changes": [{"path": "a", "delete": true}]}
+runs:write    | POST   | /v1/sessions/NOWHERE/merge                | {"with": "NOWHERE"}
+runs:write    | PUT    | /v1/blobs/EMPTY                           |
+admin         | DELETE | /v1/sessions/NOWHERE                      |
+admin         | POST   | /v1/configuration/reload                  |
+runs:write    | POST   | /v1/runs/NOWHERE/stop                     |
+runs:write    | POST   | /v1/runs/NOWHERE/cancel                   |
+runs:write    | POST   | /v1/runs/NOWHERE/steer                    | {"id": "1", "input": "hi"}
+runs:write    | POST   | /v1/runs/NOWHERE/answers                  | {"deny_open": true}
+sessions:read | GET    | /v1/runs                                  |
+sessions:read | GET    | /v1/sessions                              |
+sessions:read | GET    | /v1/agents                                |
+sessions:read | GET    | /v1/agents/demo                           |
+sessions:read | GET    | /v1/threads                               |
+sessions:read | GET    | /v1/threads/new                           |
+sessions:read | GET    | /v1/threads/new/messages                  |
+sessions:read | GET    | /v1/runs/NOWHERE                          |
+sessions:read | GET    | /v1/runs/NOWHERE/steps                    |
+sessions:read | GET    | /v1/runs/NOWHERE/events                   |
+sessions:read | GET    | /v1/sessions/NOWHERE                      |
+sessions:read | GET    | /v1/sessions/NOWHERE/messages             |
+sessions:read | GET    | /v1/sessions/NOWHERE/lineage              |
+sessions:read | GET    | /v1/sessions/NOWHERE/children             |
+sessions:read | GET    | /v1/sessions/NOWHERE/verify               |
+sessions:read | GET    | /v1/sessions/NOWHERE/files                |
+sessions:read | GET    | /v1/sessions/NOWHERE/files/a              |
+sessions:read | GET    | /v1/sessions/NOWHERE/archive              |
+sessions:read | GET    | /v1/sessions/NOWHERE/diff/NOWHERE         |
+sessions:read | GET    | /v1/sessions/NOWHERE/ancestor/NOWHERE     |
+sessions:read | GET    | /v1/webhooks/deliveries                   |
+sessions:read | GET    | /v1/webhooks/deliveries/NOWHERE           |
+"#;
+
 fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
-    let agent = json!({"model": "mock/echo"});
-    let mut routes = vec![
-        (
-            "POST",
-            "/v1/runs".to_owned(),
-            Some(json!({"input": "hi"})),
-            Scope::RunsWrite,
-        ),
-        ("POST", "/v1/sessions".to_owned(), Some(json!({})), Scope::RunsWrite),
-        (
-            "POST",
-            format!("/v1/webhooks/deliveries/{NOWHERE}/redeliver"),
-            None,
-            Scope::RunsWrite,
-        ),
-        ("PUT", "/v1/agents/new".to_owned(), Some(agent), Scope::Admin),
-        ("DELETE", "/v1/agents/new".to_owned(), None, Scope::Admin),
-        (
-            "PUT",
-            "/v1/threads/new".to_owned(),
-            Some(json!({"session_id": NOWHERE})),
-            Scope::RunsWrite,
-        ),
-        ("DELETE", "/v1/threads/new".to_owned(), None, Scope::RunsWrite),
-        (
-            "POST",
-            format!("/v1/sessions/{NOWHERE}/files"),
-            Some(json!({"changes": [{"path": "a", "delete": true}]})),
-            Scope::RunsWrite,
-        ),
-        (
-            "POST",
-            format!("/v1/sessions/{NOWHERE}/merge"),
-            Some(json!({"with": NOWHERE})),
-            Scope::RunsWrite,
-        ),
-        ("PUT", format!("/v1/blobs/{EMPTY}"), None, Scope::RunsWrite),
-        ("DELETE", format!("/v1/sessions/{NOWHERE}"), None, Scope::Admin),
-        ("POST", "/v1/configuration/reload".to_owned(), None, Scope::Admin),
-        ("POST", format!("/v1/runs/{NOWHERE}/stop"), None, Scope::RunsWrite),
-        ("POST", format!("/v1/runs/{NOWHERE}/cancel"), None, Scope::RunsWrite),
-    ];
-    let of_run = [
-        ("steer", json!({"id": "1", "input": "hi"})),
-        ("answers", json!({"deny_open": true})),
-    ];
-    routes.extend(of_run.map(|(action, body)| {
-        let path = format!("/v1/runs/{NOWHERE}/{action}");
-        ("POST", path, Some(body), Scope::RunsWrite)
-    }));
-    let reads = [
-        "/v1/runs",
-        "/v1/sessions",
-        "/v1/agents",
-        "/v1/agents/demo",
-        "/v1/threads",
-        "/v1/threads/new",
-        "/v1/threads/new/messages",
-    ]
-    .map(ToOwned::to_owned)
-    .into_iter();
-    let of_run = ["", "/steps", "/events"].map(|rest| format!("/v1/runs/{NOWHERE}{rest}"));
-    let of_delivery = [String::new(), format!("/{NOWHERE}")].map(|rest| format!("/v1/webhooks/deliveries{rest}"));
-    let of_session = [
-        "",
-        "/messages",
-        "/lineage",
-        "/children",
-        "/verify",
-        "/files",
-        "/files/a",
-        "/archive",
-    ]
-    .map(|rest| format!("/v1/sessions/{NOWHERE}{rest}"));
-    let pairs = ["diff", "ancestor"].map(|word| format!("/v1/sessions/{NOWHERE}/{word}/{NOWHERE}"));
-    let reads = reads.chain(of_run).chain(of_session).chain(pairs).chain(of_delivery);
-    routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
-    routes
+    let fill = |text: &str| text.replace("NOWHERE", NOWHERE).replace("EMPTY", EMPTY);
+    let requests = rows(SCOPES).map(|[scope, method, path, body]| {
+        let body = (!body.is_empty()).then(|| serde_json::from_str(&fill(body)).unwrap());
+        let scope = serde_json::from_value(json!(scope)).unwrap();
+        (method, fill(path), body, scope)
+    });
+    requests.collect()
 }
 
 #[test]
@@ -380,7 +352,7 @@ async fn a_write_shows_no_contents_to_a_key_that_may_not_read(service: &Service)
     let post = async |secret: &str, path: String, body: &Value| call(service, secret, "POST", &path, Some(body)).await;
     let changed = async |session: &Value, text: &str| {
         let body = json!({"changes": [{"path": "hidden-plan.txt", "content": text}]});
-        let path = format!("/v1/sessions/{}/files", session["session_id"].as_str().unwrap());
+        let path = session_path(session, "/files");
         post(&admin, path, &body).await.json()
     };
     let import = json!({
@@ -414,11 +386,7 @@ async fn a_write_shows_no_contents_to_a_key_that_may_not_read(service: &Service)
         (of(&left, "merge"), json!({"with": right["session_id"]}), 409),
         ("/v1/runs".to_owned(), denied, 409),
         ("/v1/runs".to_owned(), invalid, 422),
-        (
-            format!("/v1/runs/{}/cancel", run["run_id"].as_str().unwrap()),
-            json!({}),
-            200,
-        ),
+        (run_path(&run, "/cancel"), json!({}), 200),
     ] {
         let shown = post(&admin, path.clone(), &body).await;
         assert_eq!(shown.status, status, "{path} {}", shown.text());

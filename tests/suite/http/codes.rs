@@ -7,6 +7,7 @@ use agent_runtime::http::ProblemCode;
 
 use super::parameters::BAD_READS;
 use super::runs::bad_runs;
+use crate::support::table::rows;
 
 /// Codes that need more than one request, and the modules whose tests produce them.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -65,7 +66,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 fn every_code_is_produced_by_a_test() {
     let mut produced: BTreeSet<&str> = ELSEWHERE.iter().map(|(code, _)| *code).collect();
     produced.extend(bad_runs().into_iter().map(|(code, ..)| code));
-    produced.extend(BAD_READS.iter().map(|(code, ..)| *code));
+    produced.extend(rows::<3>(BAD_READS).map(|[code, ..]| code));
     produced.extend([
         "invalid_utf8",
         "unsupported_media_type",

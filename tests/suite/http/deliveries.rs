@@ -9,6 +9,8 @@ use test_support::wait::until;
 
 use super::service::Service;
 use crate::support::answer::read;
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::run_path;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Messages are sent as soon as they are written, since nobody looks for them otherwise, and once.
@@ -63,9 +65,7 @@ async fn the_end_of_a_run_is_sent_as_the_api_shows_it(service: &Service) {
     let [message] = &receiver.received()[..] else {
         panic!("{:?}", receiver.received())
     };
-    let shown = service
-        .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
-        .await;
+    let shown = service.get(&run_path(&run, "")).await;
     let expected = json!({
         "type": "run.completed",
         "timestamp": run["completed_at"],
@@ -122,11 +122,7 @@ async fn only_the_configured_ends_are_sent(service: &Service) {
         };
         assert_eq!(until_status(service, &run, "delivered").await["event"], event);
         let message = receiver.received().pop().unwrap().json();
-        assert_eq!(
-            (&message["type"], &message["data"]["status"]),
-            (&json!(event), &json!(status))
-        );
-        assert_eq!(message["data"]["run_id"], run["run_id"]);
+        assert_members!(message, {"type": event, "data/status": status, "data/run_id": run["run_id"]});
     }
     assert_eq!(receiver.received().len(), 3);
 }
@@ -139,10 +135,7 @@ async fn a_dead_message_is_listed_and_sent_again_by_hand(service: &Service) {
     put_agent(service, &receiver.url("/")).await;
     let run = service.run_with(json!({"agent": "told", "input": "hi"})).await;
     let dead = until_status(service, &run, "dead").await;
-    assert_eq!(
-        (&dead["attempts"], &dead["response_status"], &dead["error"]),
-        (&json!(1), &json!(503), &json!("it answered with status 503"))
-    );
+    assert_members!(dead, {"attempts": 1, "response_status": 503, "error": "it answered with status 503"});
     status.store(200, Ordering::SeqCst);
     let path = format!("/v1/webhooks/deliveries/{}", dead["delivery_id"].as_str().unwrap());
     let answer = read(service.request(Method::POST, &format!("{path}/redeliver"))).await;
@@ -214,18 +207,7 @@ async fn deliveries_are_listed_in_pages(service: &Service) {
         let run = service.run_with(json!({"agent": "told", "input": "hi"})).await;
         runs.insert(0, run["run_id"].clone());
     }
-    let mut seen = Vec::new();
-    let mut path = "/v1/webhooks/deliveries?limit=2".to_owned();
-    loop {
-        let page = service.get(&path).await;
-        for delivery in page["data"].as_array().unwrap() {
-            seen.push(delivery["run_id"].clone());
-        }
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        path = format!("/v1/webhooks/deliveries?limit=2&cursor={cursor}");
-    }
-    assert_eq!(seen, runs);
+    let listed = json!(service.rows("/v1/webhooks/deliveries?limit=2").await);
+    assert_eq!(json!(column(&listed, "run_id")), json!(runs));
     assert_eq!(list(service, "status=delivered").await, Vec::<Value>::new());
 }

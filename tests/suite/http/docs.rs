@@ -6,6 +6,8 @@ use agent_runtime::http::{ProblemCode, openapi};
 use serde_json::{Value, json};
 
 use super::service::Service;
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
 
 /// Returns the routes of the description, each as its method and its path.
 pub(super) fn described_routes() -> Vec<String> {
@@ -214,8 +216,7 @@ async fn responses_fit_the_description() {
     fits("Agent", &service.get("/v1/agents/echo").await);
     let run = service.run_with(json!({"agent": "echo", "input": "hello"})).await;
     fits("Run", &run);
-    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
-    let events = service.try_get(&path).await.text();
+    let events = service.try_get(&run_path(&run, "/events")).await.text();
     let data: Vec<_> = events.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
     assert!(data.len() > 5, "{events}");
     for event in data {
@@ -236,10 +237,7 @@ fn the_description_cites_nothing_that_its_readers_do_not_have() {
 async fn the_page_works_offline_and_may_not_be_framed() {
     let service = Service::start().await;
     let index = service.get("/").await;
-    assert_eq!(
-        (&index["docs"], &index["guides"]),
-        (&json!("/docs"), &json!("/docs/guides"))
-    );
+    assert_members!(index, {"docs": "/docs", "guides": "/docs/guides"});
     let redirect = service.try_get("/docs").await;
     assert_eq!((redirect.status.as_u16(), redirect.header("location")), (308, "/docs/"));
     assert!(redirect.text().contains("/docs/guides"), "{}", redirect.text());

@@ -4,6 +4,7 @@ use reqwest::Method;
 
 use super::service::Service;
 use crate::support::answer::read;
+use crate::support::table::rows;
 
 #[tokio::test]
 async fn heads_that_are_too_large_are_refused() {
@@ -23,6 +24,13 @@ async fn heads_that_are_too_large_are_refused() {
     service.finish().await;
 }
 
+/// A method that a path does not have, and the words about it.
+const NOT_ALLOWED: &str = "
+DELETE | /v1/sessions | DELETE is not allowed here; the methods of this path are GET, HEAD, POST
+PATCH  | /v1/agents/a | PATCH is not allowed here; the methods of this path are GET, HEAD, PUT, DELETE
+POST   | /docs/       | POST is not allowed here; the methods of this path are GET, HEAD
+";
+
 #[tokio::test]
 async fn an_unknown_method_gets_the_allowed_ones() {
     let service = Service::start().await;
@@ -30,23 +38,8 @@ async fn an_unknown_method_gets_the_allowed_ones() {
     let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["GET", "HEAD", "POST"]);
-    for (method, path, words) in [
-        (
-            Method::DELETE,
-            "/v1/sessions",
-            "DELETE is not allowed here; the methods of this path are GET, HEAD, POST",
-        ),
-        (
-            Method::PATCH,
-            "/v1/agents/a",
-            "PATCH is not allowed here; the methods of this path are GET, HEAD, PUT, DELETE",
-        ),
-        (
-            Method::POST,
-            "/docs/",
-            "POST is not allowed here; the methods of this path are GET, HEAD",
-        ),
-    ] {
+    for [method, path, words] in rows(NOT_ALLOWED) {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
         let answer = read(service.request(method, path)).await;
         assert_eq!(answer.json()["detail"], words);
         assert_eq!(

@@ -6,6 +6,8 @@ use store::keys::Scope;
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};
+use crate::support::test_app::run_path;
+use crate::support::text::assert_contains;
 
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs/"];
 
@@ -23,10 +25,7 @@ async fn a_page_under_a_rebound_name_reads_and_starts_nothing() {
         answer.assert_problem("host_not_allowed");
         assert!(!answer.text().contains("secret"));
         let words = answer.json()["detail"].as_str().unwrap().to_owned();
-        assert!(
-            words.contains("evil.example") && words.contains("http.allowed_hosts"),
-            "{words}"
-        );
+        assert_contains!(words, "evil.example", "http.allowed_hosts");
     }
     let post = rebound(service.request(Method::POST, "/v1/runs"));
     read(with_json(post, &json!({"input": "hi"})))
@@ -50,7 +49,7 @@ async fn a_page_under_a_rebound_name_reads_and_starts_nothing() {
 async fn a_foreign_page_starts_and_ends_nothing() {
     let service = Service::start().await;
     let run = service.run_with(json!({"input": "hi"})).await;
-    let cancel = format!("/v1/runs/{}/cancel", run["run_id"].as_str().unwrap());
+    let cancel = run_path(&run, "/cancel");
     for origin in ["https://evil.example", "http://localhost:1", "null"] {
         // A page may send these without being asked.
         for (method, path) in [(Method::GET, "/v1/sessions"), (Method::POST, &cancel)] {

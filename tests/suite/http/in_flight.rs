@@ -14,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 /// About how many bytes a page has.
 pub(super) const PAGE: usize = 1 << 20;
@@ -49,7 +49,7 @@ const ROOM: (&str, &str) = ("http.max_bytes_in_flight", "12582912");
 /// Imports a session and returns its path.
 async fn import(service: &Service, bytes: usize) -> String {
     let made = service.post("/v1/sessions", &history(&[bytes])).await.ok();
-    format!("/v1/sessions/{}", made["session_id"].as_str().unwrap())
+    session_path(&made, "")
 }
 
 /// A request with a large body of which no more than the beginning is ever sent.
@@ -74,7 +74,7 @@ async fn readers_who_do_not_read_leave_room_for_other_tenants() {
     for key in [&slow, &other] {
         let request = service.request(Method::POST, "/v1/sessions").bearer_auth(key);
         let made = read(with_json(request, &history(&[9_000_000]))).await.ok();
-        paths.push(format!("/v1/sessions/{}", made["session_id"].as_str().unwrap()));
+        paths.push(session_path(&made, ""));
     }
     let get =
         async |path: &str, key: &str| -> Answer { read(service.request(Method::GET, path).bearer_auth(key)).await };
@@ -147,7 +147,7 @@ async fn the_steps_of_a_run_at_work_take_room() {
         )
         .await
         .ok();
-    let steps = format!("/v1/runs/{}/steps", accepted["run_id"].as_str().unwrap());
+    let steps = run_path(&accepted, "/steps");
     until("the first step was never shown", async || {
         let shown = service.get(&steps).await;
         shown["data"].as_array().unwrap().len() == 1

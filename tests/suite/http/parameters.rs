@@ -2,247 +2,132 @@
 
 use super::refused::assert_refused;
 use super::service::{NOWHERE, Service};
+use crate::support::table::rows;
 
 on_every_store! {
     bad_requests_without_a_body_are_refused,
 }
 
 async fn bad_requests_without_a_body_are_refused(service: &Service) {
-    for (code, pointer, requests) in BAD_READS {
-        for request in *requests {
-            let (method, path) = request.split_once(' ').unwrap();
-            let sent = service.request(method.parse().unwrap(), &path.replace("ID", NOWHERE));
-            assert_refused(sent, code, pointer, request).await;
-        }
+    for [code, pointer, request] in rows(BAD_READS) {
+        let (method, path) = request.split_once(' ').unwrap();
+        let sent = service.request(method.parse().unwrap(), &path.replace("ID", NOWHERE));
+        assert_refused(sent, code, pointer, request).await;
     }
 }
 
-/// Requests without a body, below the code and the pointer of their problem. `ID` stands for an id
-/// that nothing has.
-pub(super) const BAD_READS: &[(&str, &str, &[&str])] = &[
-    (
-        "route_not_found",
-        "",
-        &[
-            "GET /v1",
-            "GET /v1/runs/",
-            "POST /v2/runs",
-            "GET /docs/nothing.js",
-            "GET /docs/problems/nothing",
-        ],
-    ),
-    (
-        "method_not_allowed",
-        "",
-        &[
-            "DELETE /v1/runs",
-            "PATCH /v1/sessions",
-            "POST /v1/agents/demo",
-            "POST /healthz",
-            "GET /v1/runs/ID/stop",
-            "POST /v1/runs/ID/events",
-            "POST /v1/webhooks/deliveries",
-        ],
-    ),
-    (
-        "malformed_id",
-        "run_id",
-        &[
-            "GET /v1/runs/42",
-            "GET /v1/runs/0197f3c21b1e7c3a9d543f1f0a6f8c11",
-            "GET /v1/runs/%00",
-            "GET /v1/runs/42/events",
-            "POST /v1/runs/42/stop",
-            "POST /v1/runs/42/cancel",
-            "GET /v1/runs/%2F",
-            "GET /v1/webhooks/deliveries?run_id=x",
-        ],
-    ),
-    ("invalid_utf8", "", &["GET /v1/runs/%ff", "GET /docs/%ff"]),
-    ("malformed_id", "session_id", &["GET /v1/sessions/x"]),
-    ("malformed_id", "other", &["GET /v1/sessions/ID/diff/x"]),
-    ("invalid_parameter", "thread", &["GET /v1/runs?thread=a%20b"]),
-    ("malformed_id", "base_session_id", &["GET /v1/runs?base_session_id=x"]),
-    (
-        "run_not_found",
-        "",
-        &[
-            "GET /v1/runs/ID",
-            "GET /v1/runs/ID/steps",
-            "GET /v1/runs/ID/events",
-            "POST /v1/runs/ID/stop",
-            "POST /v1/runs/ID/cancel",
-            "GET /v1/runs/ID?wait=60s",
-        ],
-    ),
-    (
-        "session_not_found",
-        "",
-        &[
-            "GET /v1/sessions/ID",
-            "GET /v1/sessions/ID/messages",
-            "GET /v1/sessions/ID/lineage",
-            "GET /v1/sessions/ID/children",
-            "GET /v1/sessions/ID/verify",
-            "GET /v1/sessions/ID/diff/ID",
-        ],
-    ),
-    ("unsupported_media_type", "", &["POST /v1/runs/ID/steer"]),
-    (
-        "unknown_parameter",
-        "now",
-        &[
-            "POST /v1/runs/ID/stop?now",
-            "POST /v1/webhooks/deliveries/ID/redeliver?now=1",
-        ],
-    ),
-    (
-        "invalid_parameter",
-        "wait",
-        &[
-            "GET /v1/runs/ID?wait=soon",
-            "GET /v1/runs/ID?wait=",
-            "GET /v1/runs/ID?wait=61",
-            "GET /v1/runs/ID?wait=%2B1",
-            "GET /v1/runs/ID?wait=-1s",
-            "GET /v1/runs/ID?wait=1h",
-            "GET /v1/runs/ID?wait=1.5",
-            "GET /v1/runs/ID?wait=99999999999999999999",
-            "GET /v1/runs/ID?wait=1s&wait=2s",
-        ],
-    ),
-    ("unknown_parameter", "wait", &["GET /v1/runs/ID/steps?wait=1s"]),
-    (
-        "invalid_parameter",
-        "after",
-        &[
-            "GET /v1/runs/ID/events?after=-1",
-            "GET /v1/runs/ID/events?after=x",
-            "GET /v1/runs/ID/events?after=9223372036854775808",
-            "GET /v1/runs/ID/events?after=18446744073709551616",
-        ],
-    ),
-    ("unknown_parameter", "from", &["GET /v1/runs/ID/events?from=1"]),
-    (
-        "thread_not_found",
-        "",
-        &[
-            "GET /v1/threads/nobody",
-            "GET /v1/threads/a%00b",
-            "GET /v1/threads/a%20b",
-            "DELETE /v1/threads/nobody",
-            "GET /v1/threads/a%2Fb",
-        ],
-    ),
-    (
-        "invalid_cursor",
-        "cursor",
-        &[
-            "GET /v1/threads?cursor=a64656d6f",
-            "GET /v1/threads?cursor=t20",
-            "GET /v1/sessions/ID/messages?cursor=m0000000100000000",
-            "GET /v1/runs?cursor=2",
-            "GET /v1/runs?cursor=s0197f3c21b1e7c3a9d543f1f0a6f8c11",
-            "GET /v1/agents?cursor=zz",
-            "GET /v1/webhooks/deliveries?cursor=r0197f3c21b1e7c3a9d543f1f0a6f8c11",
-        ],
-    ),
-    (
-        "invalid_parameter",
-        "limit",
-        &[
-            "GET /v1/threads?limit=0",
-            "GET /v1/runs?limit=0",
-            "GET /v1/runs?limit=%2B5",
-            "GET /v1/runs?limit=5.0",
-            "GET /v1/runs?limit=201",
-            "GET /v1/runs?limit=ten",
-            "GET /v1/runs?limit=99999999999999999999",
-            "GET /v1/runs?limit=1&limit=2",
-        ],
-    ),
-    ("unknown_parameter", "prefix", &["GET /v1/threads?prefix=a"]),
-    (
-        "agent_not_found",
-        "",
-        &[
-            "GET /v1/agents/nobody",
-            "GET /v1/agents/a%00b",
-            "DELETE /v1/agents/nobody",
-            "GET /v1/agents/a%2Fb",
-        ],
-    ),
-    ("agent_is_configured", "", &["DELETE /v1/agents/demo"]),
-    ("unknown_parameter", "state", &["GET /v1/runs?state=failed"]),
-    ("unknown_parameter", "limits", &["GET /v1/sessions?limits=3"]),
-    ("unknown_parameter", "verbose", &["GET /v1/agents/demo?verbose"]),
-    ("invalid_utf8", "\u{fffd}", &["GET /v1/agents/demo?%ff"]),
-    (
-        "invalid_utf8",
-        "agent",
-        &["GET /v1/runs?agent=%ff", "GET /v1/runs?agent=%ED%A0%80"],
-    ),
-    (
-        "invalid_utf8",
-        "metadata.a\u{fffd}",
-        &["GET /v1/sessions?metadata.a%c3=1"],
-    ),
-    (
-        "invalid_parameter",
-        "pretty",
-        &["GET /v1/runs?pretty=maybe", "GET /v1/runs?pretty&pretty"],
-    ),
-    (
-        "invalid_parameter",
-        "created_from",
-        &[
-            "GET /v1/runs?created_from=-0001-01-01T00:00:00Z",
-            "GET /v1/sessions?created_from=%2B10000-01-01T00:00:00Z",
-            "GET /v1/runs?created_from=yesterday",
-        ],
-    ),
-    (
-        "invalid_parameter",
-        "created_until",
-        &["GET /v1/runs?created_until=9999-12-31T23:59:59-01:00"],
-    ),
-    (
-        "invalid_parameter",
-        "metadata",
-        &[
-            "GET /v1/sessions?metadata={\"a\":1,\"a\":2}",
-            "GET /v1/sessions?metadata={\"a\":18446744073709551616}",
-            "GET /v1/sessions?metadata=[1]",
-            "GET /v1/sessions?metadata={\"a\":\"\\u0000\"}",
-        ],
-    ),
-    (
-        "invalid_parameter",
-        "metadata.a",
-        &["GET /v1/sessions?metadata={\"a\":\"1\"}&metadata.a=2"],
-    ),
-    (
-        "invalid_parameter",
-        "metadata.user.id",
-        &["GET /v1/sessions?metadata.user.id=7"],
-    ),
-    (
-        "invalid_parameter",
-        "from",
-        &[
-            "GET /v1/sessions/ID/messages?cursor=m0000000000000001&from=1",
-            "GET /v1/sessions/ID/messages?from=4294967296",
-        ],
-    ),
-    (
-        "invalid_parameter",
-        "status",
-        &["GET /v1/runs?status=happy", "GET /v1/webhooks/deliveries?status=lost"],
-    ),
-    ("invalid_parameter", "tips", &["GET /v1/sessions?tips=maybe"]),
-    ("nul_character", "metadata.", &["GET /v1/sessions?metadata.a=%00"]),
-    ("nul_character", "agent", &["GET /v1/sessions?agent=%00"]),
-    ("invalid_parameter", "include", &["GET /v1/sessions/ID?include=files"]),
-    ("malformed_id", "delivery_id", &["GET /v1/webhooks/deliveries/x"]),
-    ("delivery_not_found", "", &["GET /v1/webhooks/deliveries/ID"]),
-];
+/// The code and the pointer of a problem, and a request without a body that has it. `ID` stands for
+/// an id that nothing has.
+pub(super) const BAD_READS: &str = r#"
+route_not_found        |                  | GET /v1
+route_not_found        |                  | GET /v1/runs/
+route_not_found        |                  | POST /v2/runs
+route_not_found        |                  | GET /docs/nothing.js
+route_not_found        |                  | GET /docs/problems/nothing
+method_not_allowed     |                  | DELETE /v1/runs
+method_not_allowed     |                  | PATCH /v1/sessions
+method_not_allowed     |                  | POST /v1/agents/demo
+method_not_allowed     |                  | POST /healthz
+method_not_allowed     |                  | GET /v1/runs/ID/stop
+method_not_allowed     |                  | POST /v1/runs/ID/events
+method_not_allowed     |                  | POST /v1/webhooks/deliveries
+malformed_id           | run_id           | GET /v1/runs/42
+malformed_id           | run_id           | GET /v1/runs/0197f3c21b1e7c3a9d543f1f0a6f8c11
+malformed_id           | run_id           | GET /v1/runs/%00
+malformed_id           | run_id           | GET /v1/runs/42/events
+malformed_id           | run_id           | POST /v1/runs/42/stop
+malformed_id           | run_id           | POST /v1/runs/42/cancel
+malformed_id           | run_id           | GET /v1/runs/%2F
+malformed_id           | run_id           | GET /v1/webhooks/deliveries?run_id=x
+invalid_utf8           |                  | GET /v1/runs/%ff
+invalid_utf8           |                  | GET /docs/%ff
+malformed_id           | session_id       | GET /v1/sessions/x
+malformed_id           | other            | GET /v1/sessions/ID/diff/x
+invalid_parameter      | thread           | GET /v1/runs?thread=a%20b
+malformed_id           | base_session_id  | GET /v1/runs?base_session_id=x
+run_not_found          |                  | GET /v1/runs/ID
+run_not_found          |                  | GET /v1/runs/ID/steps
+run_not_found          |                  | GET /v1/runs/ID/events
+run_not_found          |                  | POST /v1/runs/ID/stop
+run_not_found          |                  | POST /v1/runs/ID/cancel
+run_not_found          |                  | GET /v1/runs/ID?wait=60s
+session_not_found      |                  | GET /v1/sessions/ID
+session_not_found      |                  | GET /v1/sessions/ID/messages
+session_not_found      |                  | GET /v1/sessions/ID/lineage
+session_not_found      |                  | GET /v1/sessions/ID/children
+session_not_found      |                  | GET /v1/sessions/ID/verify
+session_not_found      |                  | GET /v1/sessions/ID/diff/ID
+unsupported_media_type |                  | POST /v1/runs/ID/steer
+unknown_parameter      | now              | POST /v1/runs/ID/stop?now
+unknown_parameter      | now              | POST /v1/webhooks/deliveries/ID/redeliver?now=1
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=soon
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=61
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=%2B1
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=-1s
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=1h
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=1.5
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=99999999999999999999
+invalid_parameter      | wait             | GET /v1/runs/ID?wait=1s&wait=2s
+unknown_parameter      | wait             | GET /v1/runs/ID/steps?wait=1s
+invalid_parameter      | after            | GET /v1/runs/ID/events?after=-1
+invalid_parameter      | after            | GET /v1/runs/ID/events?after=x
+invalid_parameter      | after            | GET /v1/runs/ID/events?after=9223372036854775808
+invalid_parameter      | after            | GET /v1/runs/ID/events?after=18446744073709551616
+unknown_parameter      | from             | GET /v1/runs/ID/events?from=1
+thread_not_found       |                  | GET /v1/threads/nobody
+thread_not_found       |                  | GET /v1/threads/a%00b
+thread_not_found       |                  | GET /v1/threads/a%20b
+thread_not_found       |                  | DELETE /v1/threads/nobody
+thread_not_found       |                  | GET /v1/threads/a%2Fb
+invalid_cursor         | cursor           | GET /v1/threads?cursor=a64656d6f
+invalid_cursor         | cursor           | GET /v1/threads?cursor=t20
+invalid_cursor         | cursor           | GET /v1/sessions/ID/messages?cursor=m0000000100000000
+invalid_cursor         | cursor           | GET /v1/runs?cursor=2
+invalid_cursor         | cursor           | GET /v1/runs?cursor=s0197f3c21b1e7c3a9d543f1f0a6f8c11
+invalid_cursor         | cursor           | GET /v1/agents?cursor=zz
+invalid_cursor         | cursor           | GET /v1/webhooks/deliveries?cursor=r0197f3c21b1e7c3a9d543f1f0a6f8c11
+invalid_parameter      | limit            | GET /v1/threads?limit=0
+invalid_parameter      | limit            | GET /v1/runs?limit=0
+invalid_parameter      | limit            | GET /v1/runs?limit=%2B5
+invalid_parameter      | limit            | GET /v1/runs?limit=5.0
+invalid_parameter      | limit            | GET /v1/runs?limit=201
+invalid_parameter      | limit            | GET /v1/runs?limit=ten
+invalid_parameter      | limit            | GET /v1/runs?limit=99999999999999999999
+invalid_parameter      | limit            | GET /v1/runs?limit=1&limit=2
+unknown_parameter      | prefix           | GET /v1/threads?prefix=a
+agent_not_found        |                  | GET /v1/agents/nobody
+agent_not_found        |                  | GET /v1/agents/a%00b
+agent_not_found        |                  | DELETE /v1/agents/nobody
+agent_not_found        |                  | GET /v1/agents/a%2Fb
+agent_is_configured    |                  | DELETE /v1/agents/demo
+unknown_parameter      | state            | GET /v1/runs?state=failed
+unknown_parameter      | limits           | GET /v1/sessions?limits=3
+unknown_parameter      | verbose          | GET /v1/agents/demo?verbose
+invalid_utf8           | �                | GET /v1/agents/demo?%ff
+invalid_utf8           | agent            | GET /v1/runs?agent=%ff
+invalid_utf8           | agent            | GET /v1/runs?agent=%ED%A0%80
+invalid_utf8           | metadata.a�      | GET /v1/sessions?metadata.a%c3=1
+invalid_parameter      | pretty           | GET /v1/runs?pretty=maybe
+invalid_parameter      | pretty           | GET /v1/runs?pretty&pretty
+invalid_parameter      | created_from     | GET /v1/runs?created_from=-0001-01-01T00:00:00Z
+invalid_parameter      | created_from     | GET /v1/sessions?created_from=%2B10000-01-01T00:00:00Z
+invalid_parameter      | created_from     | GET /v1/runs?created_from=yesterday
+invalid_parameter      | created_until    | GET /v1/runs?created_until=9999-12-31T23:59:59-01:00
+invalid_parameter      | metadata         | GET /v1/sessions?metadata={"a":1,"a":2}
+invalid_parameter      | metadata         | GET /v1/sessions?metadata={"a":18446744073709551616}
+invalid_parameter      | metadata         | GET /v1/sessions?metadata=[1]
+invalid_parameter      | metadata         | GET /v1/sessions?metadata={"a":"\u0000"}
+invalid_parameter      | metadata.a       | GET /v1/sessions?metadata={"a":"1"}&metadata.a=2
+invalid_parameter      | metadata.user.id | GET /v1/sessions?metadata.user.id=7
+invalid_parameter      | from             | GET /v1/sessions/ID/messages?cursor=m0000000000000001&from=1
+invalid_parameter      | from             | GET /v1/sessions/ID/messages?from=4294967296
+invalid_parameter      | status           | GET /v1/runs?status=happy
+invalid_parameter      | status           | GET /v1/webhooks/deliveries?status=lost
+invalid_parameter      | tips             | GET /v1/sessions?tips=maybe
+nul_character          | metadata.        | GET /v1/sessions?metadata.a=%00
+nul_character          | agent            | GET /v1/sessions?agent=%00
+invalid_parameter      | include          | GET /v1/sessions/ID?include=files
+malformed_id           | delivery_id      | GET /v1/webhooks/deliveries/x
+delivery_not_found     |                  | GET /v1/webhooks/deliveries/ID
+"#;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::service::Service;
 use crate::support::answer::{Answer, read};
-use crate::support::test_app::sse_data;
+use crate::support::test_app::{run_path, session_path, sse_data};
 
 fn assert_pretty(answer: &Answer) {
     let value: Value = answer.json();
@@ -30,8 +30,8 @@ async fn responses_have_line_breaks_if_the_query_asks_for_them() {
     let run = answer.ok();
     assert_eq!(run["output_text"], "echo: {a: [1, \"b\"]}");
     let paths = [
-        format!("/v1/runs/{}", run["run_id"].as_str().unwrap()),
-        format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()),
+        run_path(&run, ""),
+        session_path(&run, ""),
         "/v1/runs?limit=1".to_owned(),
         "/healthz".to_owned(),
         "/openapi.json".to_owned(),
@@ -59,10 +59,7 @@ async fn responses_without_json_stay_as_they_are() {
     let stream = service.post("/v1/runs?pretty", &body).await;
     let events = sse_data(&stream.text());
     assert_eq!(events.last().unwrap()["type"], "run.completed");
-    let session = format!(
-        "/v1/sessions/{}?pretty",
-        events[0]["data"]["session_id"].as_str().unwrap()
-    );
+    let session = session_path(&events[0]["data"], "?pretty");
     let tag = service.try_get(&session).await.header("etag").to_owned();
     let request = service
         .request(Method::GET, &session)

@@ -8,6 +8,7 @@ use test_support::wait::until;
 
 use super::service::Service;
 use crate::support::answer::Answer;
+use crate::support::test_app::session_path;
 
 on_every_store! {
     a_damaged_store_is_a_problem_without_internals,
@@ -132,8 +133,10 @@ async fn a_full_store_is_not_ready_and_says_so(service: &Service) {
         lost["error"]["message"].as_str().unwrap().starts_with(reason),
         "{lost:#}"
     );
-    let path = format!("/v1/sessions/{}", root["session_id"].as_str().unwrap());
-    assert_eq!(service.get(&path).await["session_id"], root["session_id"]);
+    assert_eq!(
+        service.get(&session_path(&root, "")).await["session_id"],
+        root["session_id"]
+    );
     service.database.make_room(None).await;
     assert_works(service).await;
     until("the record of the run is not stored", async || {

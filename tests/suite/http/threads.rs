@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::run_path;
 
 on_every_store! {
     a_thread_is_made_moved_shown_and_taken_away,
@@ -31,15 +33,10 @@ async fn a_thread_is_made_moved_shown_and_taken_away(service: &Service) {
     let name = "support:17@acme.example-a_b";
     let path = format!("/v1/threads/{name}");
     let made = service.put(&path, &json!({"session_id": first})).await.ok();
-    assert_eq!(
-        (&made["name"], &made["session_id"], &made["version"]),
-        (&json!(name), &first, &json!(1))
-    );
-    assert_eq!(made["created_at"], made["updated_at"]);
+    assert_members!(made, {"name": name, "session_id": first, "version": 1, "created_at": made["updated_at"]});
     assert_eq!(service.get(&path).await, made);
     let moved = service.put(&path, &json!({"session_id": second})).await.ok();
-    assert_eq!((&moved["session_id"], &moved["version"]), (&second, &json!(2)));
-    assert_eq!(moved["created_at"], made["created_at"]);
+    assert_members!(moved, {"session_id": second, "version": 2, "created_at": made["created_at"]});
     assert_eq!(service.get(&path).await, moved);
     let deleted = read(service.request(Method::DELETE, &path)).await;
     assert_eq!((deleted.status.as_u16(), deleted.text().as_str()), (204, ""));
@@ -115,15 +112,13 @@ async fn a_thread_points_to_sessions_that_are_there(service: &Service) {
         ),
     ] {
         let answer = put(body.clone()).await;
-        answer.assert_problem(code);
-        assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{body}");
+        answer.assert_problem_at(code, pointer);
     }
     for name in ["a%20b", "caf%C3%A9", &"x".repeat(129)] {
         let answer = service
             .put(&format!("/v1/threads/{name}"), &json!({"session_id": NOWHERE}))
             .await;
-        answer.assert_problem("invalid_field");
-        assert_eq!(answer.json()["errors"][0]["pointer"], "name", "{name}");
+        answer.assert_problem_at("invalid_field", "name");
     }
     assert_eq!(service.get("/v1/threads").await["data"], json!([]));
 }
@@ -134,19 +129,9 @@ async fn threads_are_listed_by_name_in_pages(service: &Service) {
     for name in ["b", "a:1", &longest, "a"] {
         make_new(service, name, &session).await.ok();
     }
-    let mut path = "/v1/threads?limit=2".to_owned();
-    let mut names = Vec::new();
-    loop {
-        let page = service.get(&path).await;
-        let rows = page["data"].as_array().unwrap();
-        assert!((1..=2).contains(&rows.len()), "{page:#}");
-        names.extend(rows.iter().map(|thread| thread["name"].as_str().unwrap().to_owned()));
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        path = format!("/v1/threads?limit=2&cursor={cursor}");
-    }
-    assert_eq!(names, ["a", "a:1", "b", &longest]);
+    let pages = service.pages("/v1/threads?limit=2").await;
+    let names: Vec<_> = pages.iter().map(|page| column(&page["data"], "name")).collect();
+    assert_eq!(names, [["a", "a:1"], ["b", &longest]]);
     // The name before the last one is the cursor, also where it is as long as can be.
     let page = service.get("/v1/threads?limit=200").await;
     assert_eq!(
@@ -161,10 +146,7 @@ async fn the_messages_of_a_thread_are_those_of_its_session(service: &Service) {
     service.try_get(path).await.assert_problem("thread_not_found");
     let first = send("one").await;
     let page = service.get(&format!("{path}?limit=1")).await;
-    assert_eq!(
-        (&page["session_id"], &page["from"], &page["total"]),
-        (&first, &json!(0), &json!(2))
-    );
+    assert_members!(page, {"session_id": first, "from": 0, "total": 2});
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
     let second = send("two").await;
     let mut all = page["data"].as_array().unwrap().clone();
@@ -172,7 +154,7 @@ async fn the_messages_of_a_thread_are_those_of_its_session(service: &Service) {
     let mut cursor = page["next_cursor"].clone();
     while let Some(next) = cursor.as_str() {
         let page = service.get(&format!("{path}?limit=2&cursor={next}")).await;
-        assert_eq!((&page["session_id"], &page["total"]), (&second, &json!(4)));
+        assert_members!(page, {"session_id": second, "total": 4});
         all.extend(page["data"].as_array().unwrap().iter().cloned());
         cursor = page["next_cursor"].clone();
     }
@@ -193,8 +175,7 @@ async fn the_messages_of_a_thread_are_those_of_its_session(service: &Service) {
         json!({"session_id": null, "data": [], "next_cursor": null, "from": 0, "total": 0})
     );
     service.gate.open(1);
-    let ended = format!("/v1/runs/{}?wait=30s", run["run_id"].as_str().unwrap());
-    while service.get(&ended).await["status"] != "completed" {}
+    while service.get(&run_path(&run, "?wait=30s")).await["status"] != "completed" {}
     assert_eq!(service.get("/v1/threads/new/messages").await["total"], 2);
 }
 
@@ -270,6 +251,5 @@ async fn sessions_and_runs_are_found_by_their_thread(service: &Service) {
         assert_eq!(found(&format!("/v1/runs?{query}"), "run_id").await, expected, "{query}");
     }
     service.gate.open(1);
-    let ended = format!("/v1/runs/{}?wait=30s", run["run_id"].as_str().unwrap());
-    while service.get(&ended).await["status"] != "completed" {}
+    while service.get(&run_path(&run, "?wait=30s")).await["status"] != "completed" {}
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::service::Service;
+use crate::support::text::assert_contains;
 
 const HEAD: &str = "HTTP/1.1\r\nhost: localhost\r\n";
 const POST: &str = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
@@ -36,70 +37,33 @@ fn assert_refused(request: &str, answer: &str, code: &str, status: u16) {
 /// Requests that are never read to their end.
 fn unreadable() -> Vec<(String, &'static str, u16)> {
     let many = "x: 1\r\n".repeat(300);
-    vec![
-        ("what is this\r\n\r\n".to_owned(), "malformed_request", 400),
-        ("GET\r\n\r\n".to_owned(), "malformed_request", 400),
-        (
-            "G=T / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
-        (
-            "GET / HTTP/1.2\r\nhost: localhost\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
-        (
-            "GET / HTTP/3\r\nhost: localhost\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
+    let malformed = [
+        "what is this\r\n\r\n".to_owned(),
+        "GET\r\n\r\n".to_owned(),
+        "G=T / HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
+        "GET / HTTP/1.2\r\nhost: localhost\r\n\r\n".to_owned(),
+        "GET / HTTP/3\r\nhost: localhost\r\n\r\n".to_owned(),
         // HTTP/0.9
-        ("GET /healthz\r\n\r\n".to_owned(), "malformed_request", 400),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), "malformed_request", 400),
-        (
-            "\u{16}\u{3}\u{1}\u{0}\u{1}\u{1}\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
-        (
-            format!("GET /v1/sessions?metadata={{\"a\":1}} {HEAD}\r\n"),
-            "malformed_request",
-            400,
-        ),
-        (format!("GET /v1/runs?agent=a b {HEAD}\r\n"), "malformed_request", 400),
-        (format!("GET / {HEAD}x\r\n\r\n"), "malformed_request", 400),
-        (format!("GET / {HEAD}x y: 1\r\n\r\n"), "malformed_request", 400),
-        (format!("GET / {HEAD}x : 1\r\n\r\n"), "malformed_request", 400),
-        (format!("GET / {HEAD}x: a\0b\r\n\r\n"), "malformed_request", 400),
+        "GET /healthz\r\n\r\n".to_owned(),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+        "\u{16}\u{3}\u{1}\u{0}\u{1}\u{1}\r\n\r\n".to_owned(),
+        format!("GET /v1/sessions?metadata={{\"a\":1}} {HEAD}\r\n"),
+        format!("GET /v1/runs?agent=a b {HEAD}\r\n"),
+        format!("GET / {HEAD}x\r\n\r\n"),
+        format!("GET / {HEAD}x y: 1\r\n\r\n"),
+        format!("GET / {HEAD}x : 1\r\n\r\n"),
+        format!("GET / {HEAD}x: a\0b\r\n\r\n"),
         // A folded line
-        (format!("GET / {HEAD}x: a\r\n b\r\n\r\n"), "malformed_request", 400),
-        (format!("{POST}content-length: -1\r\n\r\n"), "malformed_request", 400),
-        (
-            format!("{POST}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"),
-            "malformed_request",
-            400,
-        ),
-        (
-            format!("{POST}content-length: 2, 3\r\n\r\n{{}}"),
-            "malformed_request",
-            400,
-        ),
-        (
-            format!("{POST}transfer-encoding: gzip\r\n\r\n"),
-            "malformed_request",
-            400,
-        ),
-        (
-            format!("{POST}transfer-encoding: chunked, gzip\r\n\r\n"),
-            "malformed_request",
-            400,
-        ),
-        (
-            "POST /v1/runs HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
+        format!("GET / {HEAD}x: a\r\n b\r\n\r\n"),
+        format!("{POST}content-length: -1\r\n\r\n"),
+        format!("{POST}content-length: 2\r\ncontent-length: 3\r\n\r\n{{}}"),
+        format!("{POST}content-length: 2, 3\r\n\r\n{{}}"),
+        format!("{POST}transfer-encoding: gzip\r\n\r\n"),
+        format!("{POST}transfer-encoding: chunked, gzip\r\n\r\n"),
+        "POST /v1/runs HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n".to_owned(),
+    ];
+    let malformed = malformed.map(|request| (request, "malformed_request", 400));
+    let others = [
         (format!("GET / {HEAD}{many}\r\n"), "headers_too_large", 431),
         (
             format!("GET / {HEAD}x: {}\r\n\r\n", "a".repeat(500_000)),
@@ -107,21 +71,21 @@ fn unreadable() -> Vec<(String, &'static str, u16)> {
             431,
         ),
         (format!("GET /{} {HEAD}\r\n", "a".repeat(500_000)), "uri_too_long", 414),
-    ]
+    ];
+    malformed.into_iter().chain(others).collect()
 }
 
 /// Requests that are read, and refused by a layer or when their bodies are read.
 fn unfit() -> Vec<(String, &'static str, u16)> {
-    vec![
-        ("GET / HTTP/1.1\r\n\r\n".to_owned(), "malformed_request", 400),
-        (format!("GET / {HEAD}host: localhost\r\n\r\n"), "malformed_request", 400),
-        ("GET / HTTP/1.1\r\nhost: \r\n\r\n".to_owned(), "malformed_request", 400),
-        (
-            "GET / HTTP/1.1\r\nhost: a b\r\n\r\n".to_owned(),
-            "malformed_request",
-            400,
-        ),
-        ("GET /v1/runs HTTP/1.1\r\n\r\n".to_owned(), "malformed_request", 400),
+    let malformed = [
+        "GET / HTTP/1.1\r\n\r\n".to_owned(),
+        format!("GET / {HEAD}host: localhost\r\n\r\n"),
+        "GET / HTTP/1.1\r\nhost: \r\n\r\n".to_owned(),
+        "GET / HTTP/1.1\r\nhost: a b\r\n\r\n".to_owned(),
+        "GET /v1/runs HTTP/1.1\r\n\r\n".to_owned(),
+    ];
+    let malformed = malformed.map(|request| (request, "malformed_request", 400));
+    let others = [
         (
             format!("{POST}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
             "unsupported_transfer_encoding",
@@ -148,7 +112,8 @@ fn unfit() -> Vec<(String, &'static str, u16)> {
             "malformed_body",
             400,
         ),
-    ]
+    ];
+    malformed.into_iter().chain(others).collect()
 }
 
 #[tokio::test]
@@ -221,10 +186,7 @@ async fn a_length_beside_chunks_smuggles_nothing() {
         let request = format!("{POST}{lengths}\r\n{chunked}GET /healthz {HEAD}\r\n");
         let answer = service.send_raw(request.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-        assert!(
-            answer.contains("echo: hi") && answer.contains("connection: close"),
-            "{answer}"
-        );
+        assert_contains!(answer, "echo: hi", "connection: close");
         assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     }
     service.finish().await;

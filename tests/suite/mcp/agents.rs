@@ -5,6 +5,7 @@ use values::json::Value;
 
 use super::McpApp;
 use super::server::{Era, McpServer};
+use crate::support::text::assert_contains;
 
 /// A task for a subagent, whose model makes these calls.
 fn task(calls: &Value) -> Value {
@@ -80,11 +81,7 @@ async fn an_agent_names_servers_that_exist() {
         let definition = json!({"model": "mock/m", "mcp": servers});
         let refused = app.put("/v1/agents/user", &definition).await;
         assert!(refused.status.is_client_error(), "{}", refused.text());
-        assert!(
-            refused.text().contains(&expected.replace('"', "\\\"")),
-            "{}",
-            refused.text()
-        );
+        assert_contains!(refused.text(), &expected.replace('"', "\\\""));
     }
     app.finish().await;
     let app = McpApp::alone(&[]).await;
@@ -92,9 +89,6 @@ async fn an_agent_names_servers_that_exist() {
         .put("/v1/agents/user", &json!({"model": "mock/m", "mcp": ["bix"]}))
         .await;
     let problem = refused.text();
-    assert!(
-        problem.contains("no MCP server is named \\\"bix\\\"; none is configured"),
-        "{problem}"
-    );
+    assert_contains!(problem, "no MCP server is named \\\"bix\\\"; none is configured");
     app.finish().await;
 }

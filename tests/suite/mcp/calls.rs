@@ -10,7 +10,7 @@ use values::json::Value;
 
 use super::server::{Era, McpServer, PNG, tool};
 use super::{ERAS, McpApp};
-use crate::support::test_app::sse_data;
+use crate::support::test_app::{session_path, sse_data};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_calls_the_tools_of_its_servers_in_both_eras() {
@@ -80,8 +80,7 @@ async fn results_of_every_kind_reach_the_model() {
         assert!(lie.starts_with(r#"{"sum":"many"}"#), "{lie}");
         assert!(lie.contains("does not fit the output schema of the tool"), "{lie}");
         let run = app.call_tool(None, "box_show", json!({})).await;
-        let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-        let messages = app.get(&path).await;
+        let messages = app.get(&session_path(&run, "/messages")).await;
         let content = &messages["data"][2]["content"][0]["content"];
         // The type of an image is that of its bytes.
         let image = json!({"type": "image", "source": {"kind": "base64", "media_type": "image/png", "data": PNG}});

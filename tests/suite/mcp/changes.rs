@@ -6,6 +6,9 @@ use values::json::Value;
 use super::McpApp;
 use super::server::{Era, McpServer, tool};
 use crate::support::answer::read;
+use crate::support::members::{assert_members, extended};
+use crate::support::test_app::{run_path, session_path};
+use crate::support::text::assert_contains;
 
 /// Changes what a tool says.
 fn change(server: &McpServer, description: &'static str) {
@@ -19,14 +22,10 @@ fn pin(context: &Value) -> Value {
 /// Answers the only open call of a run.
 async fn answer(app: &McpApp, run: &Value, more: Value) -> Value {
     let call = &run["required_action"]["calls"][0];
-    let mut answer = json!({"call_id": call["call_id"], "arguments_hash": call["arguments_hash"]});
-    let Value::Object(more) = more else { panic!("{more}") };
-    answer.as_object_mut().unwrap().extend(more);
-    let path = format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap());
+    let answer = json!({"call_id": call["call_id"], "arguments_hash": call["arguments_hash"]});
     // Some tests answer twice.
-    app.post(&path, &json!({"answers": [answer], "conflict": "fork"}))
-        .await
-        .ok()
+    let body = json!({"answers": [extended(answer, &more)], "conflict": "fork"});
+    app.post(&run_path(run, "/answers"), &body).await.ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,12 +56,9 @@ async fn a_changed_tool_needs_an_approval_which_accepts_it() {
     let waiting = app.call_tool(Some(&first), "box_echo", json!({"text": "2"})).await;
     assert_eq!(waiting["status"], "waiting", "{waiting:#}");
     let call = &waiting["required_action"]["calls"][0];
-    assert_eq!((&call["kind"], &call["tool"]), (&json!("approval"), &json!("box_echo")));
+    assert_members!(call, {"kind": "approval", "tool": "box_echo"});
     let reason = call["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("\"box\" has changed the definition of its tool \"echo\""),
-        "{reason}"
-    );
+    assert_contains!(reason, "\"box\" has changed the definition of its tool \"echo\"");
     assert_eq!(pin(&app.context(&waiting).await), pin(&app.context(&first).await));
     // A denial leaves the old definition in force.
     let denied = answer(&app, &waiting, json!({"decision": "deny"})).await;
@@ -106,10 +102,7 @@ async fn a_refused_change_is_not_shown_to_the_model() {
     for name in ["box_echo", "box_late"] {
         let run = app.call_tool(Some(&first), name, json!({"text": "2"})).await;
         let words = run["output_text"].as_str().unwrap();
-        assert!(
-            words.contains("the server \"box\" has changed its definition"),
-            "{words}"
-        );
+        assert_contains!(words, "the server \"box\" has changed its definition");
     }
     let shown = app.mock.requests().pop().unwrap().to_string();
     assert!(!shown.contains("Ignore"), "{shown}");
@@ -117,10 +110,7 @@ async fn a_refused_change_is_not_shown_to_the_model() {
     // The definition comes back, and with it the tool.
     change(&server, "Repeats a text.");
     let run = app.call_tool(Some(&first), "box_echo", json!({"text": "3"})).await;
-    assert!(
-        run["output_text"].as_str().unwrap().contains("has changed"),
-        "the annotations are missing"
-    );
+    assert_contains!(run["output_text"].as_str().unwrap(), "has changed"; "the annotations are missing");
     app.finish().await;
 }
 
@@ -162,7 +152,7 @@ async fn a_change_of_a_tool_that_is_left_out_does_not_matter() {
     let file = json!({"path": "a.txt", "content": "a"});
     let written = app.call_tool(Some(&begun), "write_file", file).await;
     assert_eq!(written["status"], "completed", "{written:#}");
-    let path = format!("/v1/sessions/{}/files/a.txt", written["session_id"].as_str().unwrap());
+    let path = session_path(&written, "/files/a.txt");
     let read = read(app.request(reqwest::Method::GET, &path)).await;
     assert_eq!(read.text(), "a");
     app.finish().await;

@@ -1,9 +1,8 @@
 //! The official conformance suite for clients. It starts this test binary as its client.
 
-use std::env;
 use std::fs::File;
-use std::process;
 use std::time::Duration;
+use std::{env, process};
 
 use serde_json::json;
 use test_support::environment::variable;
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 use values::json::Value;
 
 use super::McpApp;
-use crate::support::test_app::plain_client;
+use crate::support::test_app::{plain_client, run_path};
 
 /// What the suite tells its client: which scenario it plays.
 const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
@@ -116,7 +115,7 @@ async fn the_client_of_the_suite() {
             if run["status"] != "waiting" {
                 break;
             }
-            let path = format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap());
+            let path = run_path(&run, "/answers");
             run = app.post(&path, &answers(&run)).await.ok();
         }
         println!("{name}: {}", run["output_text"]);

@@ -15,6 +15,7 @@ use values::tenant::TenantId;
 use super::raw::{begin, response};
 use super::server::{Era, McpServer};
 use super::{McpApp, servers_with};
+use crate::support::text::assert_contains;
 
 const SECRET: &str = "s3cr3t-t0ken";
 
@@ -143,10 +144,7 @@ async fn a_token_endpoint_at_an_internal_address_does_not_get_the_secret() {
     let servers = |token_url: &str| servers_with(&definition(&server, token_url), &secrets, dns.resolver());
     // An address is refused at the start, and a name when it is used.
     let fault = servers(&internal.url("/token")).unwrap_err().to_string();
-    assert!(
-        fault.contains("oauth.token_url") && fault.contains("not public"),
-        "{fault}"
-    );
+    assert_contains!(fault, "oauth.token_url", "not public");
     let (tenant, names) = (TenantId::anonymous(), ["box".to_owned()]);
     for (host, is_allowed) in [("internal.test", false), ("allowed.test", true)] {
         let servers = servers(&format!("http://{host}:{}/token", allowed.port())).unwrap();

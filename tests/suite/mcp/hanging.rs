@@ -16,6 +16,7 @@ use values::tenant::TenantId;
 
 use super::raw::{RawMcp, begin, response, sse};
 use super::servers_with;
+use crate::support::text::assert_contains;
 use crate::tools::setup::call;
 
 /// Waits for `work`. Once `hangs` is true, all time limits of this runtime pass.
@@ -144,10 +145,7 @@ async fn a_token_endpoint_that_hangs_in_a_call_is_an_error_of_the_call() {
     let error = expire(|| tokens.hangs().0 > 0, call(tool, &json!({})))
         .await
         .unwrap_err();
-    assert!(
-        error.contains("the token endpoint did not respond within 120s"),
-        "{error}"
-    );
+    assert_contains!(error, "the token endpoint did not respond within 120s");
     hangs.store(false, Ordering::SeqCst);
     assert_eq!(call(tool, &json!({})).await, Ok("done".to_owned()));
     servers.close().await;

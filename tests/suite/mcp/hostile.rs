@@ -14,6 +14,7 @@ use values::tenant::TenantId;
 
 use super::raw::{RawMcp, response, sse};
 use super::{McpApp, servers_with};
+use crate::support::text::assert_contains;
 
 /// How long a test of a server waits at most.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,9 +40,9 @@ async fn a_run_begins_without_the_tools_of_a_server_that_can_not_be_used() {
     drop(closed);
     let app = app_with(&address).await;
     let words = app.use_tool("box_unavailable", json!({})).await;
-    assert!(
-        words.contains("The tools of the server \"box\" are not available in this run: it can't be reached"),
-        "{words}"
+    assert_contains!(
+        words,
+        "The tools of the server \"box\" are not available in this run: it can't be reached"
     );
     assert_eq!(app.offered(), ["box_unavailable"]);
     app.finish().await;

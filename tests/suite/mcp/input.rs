@@ -8,6 +8,8 @@ use super::server::{Era, McpServer};
 use super::{ERAS, McpApp};
 use crate::end_to_end::on_every_store;
 use crate::http::mcp::Client;
+use crate::support::members::{assert_members, extended};
+use crate::support::test_app::run_path;
 
 on_every_store!(
     a_run_waits_for_input_across_a_restart,
@@ -15,12 +17,11 @@ on_every_store!(
     a_client_of_the_service_is_asked_what_the_server_asks,
 );
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the fields down right there")]
 fn answer(run: &Value, more: Value) -> Value {
     let call = &run["required_action"]["calls"][0];
-    let mut answer = json!({"call_id": call["call_id"], "arguments_hash": call["arguments_hash"]});
-    let Value::Object(more) = more else { panic!("{more}") };
-    answer.as_object_mut().unwrap().extend(more);
-    json!({"answers": [answer]})
+    let answer = json!({"call_id": call["call_id"], "arguments_hash": call["arguments_hash"]});
+    json!({"answers": [extended(answer, &more)]})
 }
 
 /// The key of the question of a server.
@@ -43,10 +44,7 @@ async fn a_run_waits_for_input_across_a_restart(database: TestDatabase) {
             assert_eq!(run["status"], "waiting", "{run:#}");
             let open = run["required_action"]["calls"].as_array().unwrap();
             assert_eq!(open.len(), 1, "{run:#}");
-            assert_eq!(
-                (&open[0]["kind"], &open[0]["reason"]),
-                (&json!("input"), &json!("What is your name?"))
-            );
+            assert_members!(open[0], {"kind": "input", "reason": "What is your name?"});
             let key = key(&run);
             assert_eq!(
                 open[0]["response_schema"]["properties"][&key]["required"],
@@ -56,7 +54,7 @@ async fn a_run_waits_for_input_across_a_restart(database: TestDatabase) {
 
             // Another process continues the call.
             let app = McpApp::start(&database, &servers).await;
-            let path = format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap());
+            let path = run_path(&run, "/answers");
             let body = answer(&run, json!({"result": {key: {"name": "Ada"}}}));
             let next = app.post(&path, &body).await.ok();
             // What the answer leaves out has the default of the schema.
@@ -79,7 +77,7 @@ async fn input_is_checked_and_may_be_denied(database: TestDatabase) {
         let server = McpServer::start(era);
         let app = McpApp::start(&database, &[("box", &server.url(), "")]).await;
         let run = app.call_tool(None, "box_ask", json!({})).await;
-        let path = format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap());
+        let path = run_path(&run, "/answers");
         let key = key(&run);
         for (wrong, expected) in [
             (

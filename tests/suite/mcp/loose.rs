@@ -7,6 +7,7 @@ use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin};
+use crate::support::text::{assert_contains, assert_lacks};
 
 /// No time limit of a server ends a test.
 const SLOW: &str = "timeout = '10m'\nconnect_timeout = '5m'";
@@ -51,10 +52,8 @@ async fn a_result_that_is_no_strict_json_reaches_the_model() {
             let server = server.await;
             let app = McpApp::alone(&[("box", &server.url(), SLOW)]).await;
             let words = app.use_tool("box_t", json!({})).await;
-            assert!(
-                words.contains(expected) && !words.contains("gave no result"),
-                "{media_type}: {words}"
-            );
+            assert_contains!(words, expected; "{media_type}");
+            assert_lacks!(words, "gave no result"; "{media_type}");
             app.finish().await;
         }
     }

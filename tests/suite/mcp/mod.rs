@@ -34,8 +34,8 @@ use values::json::Value;
 use values::path_patterns::PathPatterns;
 
 use self::server::{Era, McpServer};
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::mock_model::{MockModel, Reply, last_user_text, listed_calls, new_results};
+use crate::support::test_app::{TestApp, session_path};
 
 /// A service with MCP servers on this machine, and an agent `user` that lists all of them.
 struct McpApp {
@@ -136,8 +136,7 @@ impl McpApp {
 
     /// The context of the session of a run.
     async fn context(&self, run: &Value) -> Value {
-        let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-        self.get(&path).await["context_state"].clone()
+        self.get(&session_path(run, "")).await["context_state"].clone()
     }
 
     async fn finish(self) {
@@ -177,22 +176,11 @@ fn servers_with(
 /// Calls the tools that the user's last message lists: `[[id, tool, arguments], …]`. Once it has
 /// their results, it repeats them.
 fn model(request: &Value) -> Reply {
-    let messages = request["messages"].as_array().unwrap();
-    let results = messages.iter().rev().take_while(|message| message["role"] == "tool");
-    let results: Vec<_> = results.map(|message| content_text(&message["content"])).collect();
+    let results = new_results(request);
     if !results.is_empty() {
-        let results: Vec<_> = results.into_iter().rev().collect();
         return Reply::text(&results.join(" | "));
     }
-    match serde_json::from_str::<Vec<(String, String, Value)>>(&last_user_text(request)) {
-        Ok(calls) => Reply::ToolCalls(
-            calls
-                .into_iter()
-                .map(|(id, tool, arguments)| (id, tool, arguments.to_string()))
-                .collect(),
-        ),
-        Err(_) => Reply::text("no calls"),
-    }
+    listed_calls(&last_user_text(request)).unwrap_or_else(|| Reply::text("no calls"))
 }
 
 /// Both kinds of revisions, for tests about what they have in common.

@@ -6,6 +6,7 @@ use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin, response};
+use crate::support::table::rows;
 
 /// Starts a server that responds to a method with a result, and else as usual. It has tools,
 /// resources and prompts.
@@ -275,71 +276,47 @@ fn named(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
+/// Parts that the model reads, and the result of a call that has them.
+const RESULTS: &str = r##"
+kept; hologram; beam    | {"content": [TEXT, {"type": "hologram", "beam": 1}]}
+kept; no valid content  | {"content": [TEXT, null, 5]}
+kept; no valid content  | {"content": [TEXT, {"type": "text"}]}
+kept; # Head            | {"content": [TEXT, {"type": "markdown", "text": "# Head"}]}
+kept; an image; 3 bytes | {"content": [TEXT, {"type": "image", "data": "AAAA"}]}
+untyped; bare           | {"content": [{"text": "untyped"}, "bare"]}
+{"a":1}                 | {"content": [{"type": "text", "text": {"a": 1}}]}
+kept                    | {"content": [{"type": "text", "text": "kept", "annotations": {"priority": "high"}}]}
+inside                  | {"content": [{"type": "resource", "resource": {"text": "inside"}}]}
+file:///a               | {"content": [{"type": "resource_link", "uri": "file:///a"}]}
+{"sum":3}               | {"content": null, "structuredContent": {"sum": 3}}
+[1,2]                   | {"structuredContent": [1, 2]}
+three                   | {"structuredContent": "three", "content": []}
+bare                    | {"content": "bare"}
+kept                    | {"content": TEXT}
+kept                    | {"content": [TEXT], "isError": "false", "_meta": 5}
+{"sum":3}               | {"toolResult": {"sum": 3}}
+tools                   | {"tools": []}
+kept                    | {"resultType": "text", "content": [TEXT]}
+kept                    | {"resultType": "task", "content": [TEXT]}
+kept                    | {"resultType": "input_required", "content": [TEXT]}
+bare                    | "bare"
+kept                    | [TEXT]
+null                    | null
+without a result        | {}
+"##;
+
+/// What `TEXT` stands for in a result.
+const TEXT: &str = r#"{"type": "text", "text": "kept"}"#;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_result_of_a_call_reaches_the_model() {
-    let text = json!({"type": "text", "text": "kept"});
-    for (result, expected) in [
-        (
-            json!({"content": [text, {"type": "hologram", "beam": 1}]}),
-            vec!["kept", "hologram", "beam"],
-        ),
-        (json!({"content": [text, null, 5]}), vec!["kept", "no valid content"]),
-        (
-            json!({"content": [text, {"type": "text"}]}),
-            vec!["kept", "no valid content"],
-        ),
-        (
-            json!({"content": [text, {"type": "markdown", "text": "# Head"}]}),
-            vec!["kept", "# Head"],
-        ),
-        (
-            json!({"content": [text, {"type": "image", "data": "AAAA"}]}),
-            vec!["kept", "an image", "3 bytes"],
-        ),
-        (
-            json!({"content": [{"text": "untyped"}, "bare"]}),
-            vec!["untyped", "bare"],
-        ),
-        (
-            json!({"content": [{"type": "text", "text": {"a": 1}}]}),
-            vec!["{\"a\":1}"],
-        ),
-        (
-            json!({"content": [{"type": "text", "text": "kept", "annotations": {"priority": "high"}}]}),
-            vec!["kept"],
-        ),
-        (
-            json!({"content": [{"type": "resource", "resource": {"text": "inside"}}]}),
-            vec!["inside"],
-        ),
-        (
-            json!({"content": [{"type": "resource_link", "uri": "file:///a"}]}),
-            vec!["file:///a"],
-        ),
-        (
-            json!({"content": null, "structuredContent": {"sum": 3}}),
-            vec!["{\"sum\":3}"],
-        ),
-        (json!({"structuredContent": [1, 2]}), vec!["[1,2]"]),
-        (json!({"structuredContent": "three", "content": []}), vec!["three"]),
-        (json!({"content": "bare"}), vec!["bare"]),
-        (json!({"content": text}), vec!["kept"]),
-        (json!({"content": [text], "isError": "false", "_meta": 5}), vec!["kept"]),
-        (json!({"toolResult": {"sum": 3}}), vec!["{\"sum\":3}"]),
-        (json!({"tools": []}), vec!["tools"]),
-        (json!({"resultType": "text", "content": [text]}), vec!["kept"]),
-        (json!({"resultType": "task", "content": [text]}), vec!["kept"]),
-        (json!({"resultType": "input_required", "content": [text]}), vec!["kept"]),
-        (json!("bare"), vec!["bare"]),
-        (json!([text]), vec!["kept"]),
-        (json!(null), vec!["null"]),
-        (json!({}), vec!["without a result"]),
-    ] {
+    for [expected, result] in rows(RESULTS) {
+        let result: Value = serde_json::from_str(&result.replace("TEXT", TEXT)).unwrap();
         let sent = result.to_string();
         let server = server_with("tools/call", move |_| result.clone()).await;
         let app = app_with(&server).await;
         let words = app.use_tool("box_t", json!({})).await;
-        for part in expected {
+        for part in expected.split("; ") {
             assert!(words.contains(part), "{sent}: {words}");
         }
         assert!(!words.contains("gave no result"), "{sent}: {words}");

@@ -11,6 +11,7 @@ use values::json::Value;
 
 use super::McpApp;
 use super::raw::{response, sse};
+use crate::support::test_app::{run_path, session_path};
 
 /// A configured secret.
 const SECRET: &str = "s3cr3t&t0ken";
@@ -137,8 +138,8 @@ async fn a_server_that_repeats_what_shows_who_calls_shows_it_nowhere() {
             let input = json!([["c1", tool, arguments]]).to_string();
             let events = app.stream(json!({"agent": "user", "input": input})).await;
             let end = &events.last().unwrap()["data"];
-            let session = format!("/v1/sessions/{}", end["session_id"].as_str().unwrap());
-            let run = format!("/v1/runs/{}", end["run_id"].as_str().unwrap());
+            let session = session_path(end, "");
+            let run = run_path(end, "");
             let seen = [
                 json!(events).to_string(),
                 json!(app.mock.requests()).to_string(),

@@ -14,6 +14,8 @@ use values::json::Value;
 
 use super::McpApp;
 use crate::sandbox_network::has_namespaces;
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 /// More than a program needs to start, even on a busy machine.
 const PATIENT: &str = "connect_timeout = '3m'\ntimeout = '2m'\n";
@@ -44,8 +46,7 @@ fn definition(program: &Path, args: &[&str], read_only: &[&Path]) -> String {
 /// The result of a call as the session has it.
 async fn stored_result(app: &McpApp, tool: &str, arguments: Value) -> String {
     let run = app.call_tool(None, tool, arguments).await;
-    let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-    let messages = app.get(&path).await;
+    let messages = app.get(&session_path(&run, "/messages")).await;
     let result = &messages["data"][2]["content"][0];
     assert!(!result["is_error"].as_bool().unwrap_or_default(), "{messages:#}");
     result["content"].to_string()
@@ -109,10 +110,7 @@ async fn mcp_server_git_stages_files_in_a_repository_in_its_own_directory() {
     let app = McpApp::alone(&[("git", "", &definition)]).await;
     let status = async || stored_result(&app, "git_git_status", json!({"repo_path": "."})).await;
     let before = status().await;
-    assert!(
-        before.contains("Untracked files:") && before.contains("poem"),
-        "{before}"
-    );
+    assert_contains!(before, "Untracked files:", "poem");
     stored_result(&app, "git_git_add", json!({"repo_path": ".", "files": ["poem"]})).await;
     let staged = status().await;
     assert!(staged.contains("new file:") && staged.contains("poem"), "{staged}");
@@ -156,10 +154,7 @@ async fn mcp_server_fetch_reads_pages_of_the_hosts_of_commands() {
     let app = McpApp::alone_with(&[("web", "", &definition)], &settings).await;
     let url = site.url("/page");
     let text = stored_result(&app, "web_fetch", json!({"url": url})).await;
-    assert!(
-        text.contains(&format!("Contents of {url}:")) && text.contains("The yellow fog."),
-        "{text}"
-    );
+    assert_contains!(text, &format!("Contents of {url}:"), "The yellow fog.");
     let raw = stored_result(&app, "web_fetch", json!({"url": url, "raw": true})).await;
     assert!(raw.contains("<b>yellow</b>"), "{raw}");
 

@@ -12,6 +12,7 @@ use test_support::wait::until;
 use super::McpApp;
 use crate::sandbox_network::has_namespaces;
 use crate::support::answer::{read, with_json};
+use crate::support::text::{assert_contains, assert_lacks};
 
 const STUB: &str = include_str!("stub.py");
 /// More than a program needs to start, even on a busy machine.
@@ -195,10 +196,8 @@ async fn standard_error_is_logged_without_secrets() {
     assert!(!text.contains("hunter2"), "{text}");
     // The process serves more than the run that started it.
     let of_server = text.lines().find(|line| line.contains("line=\"last\"")).unwrap();
-    assert!(
-        of_server.contains(" mcp{server=\"stub\"}:") && !of_server.contains("run_id"),
-        "{text}"
-    );
+    assert_contains!(of_server, " mcp{server=\"stub\"}:"; "{text}");
+    assert_lacks!(of_server, "run_id"; "{text}");
     app.finish().await;
 }
 
@@ -213,10 +212,8 @@ async fn a_program_that_repeats_its_secret_does_not_show_it() {
     let events = json!([["c1", "stub_do", {"code": code}]]).to_string();
     let events = app.stream(json!({"agent": "user", "input": events})).await;
     let seen = json!(events).to_string() + &json!(app.mock.requests()).to_string();
-    assert!(
-        seen.contains("[secret]   ") && !seen.contains("hunter2-hunter2"),
-        "{seen}"
-    );
+    assert_contains!(seen, "[secret]   ");
+    assert_lacks!(seen, "hunter2-hunter2");
     app.finish().await;
 }
 

@@ -60,8 +60,7 @@ async fn a_message_is_delivered_once() {
         assert_eq!(message.json()["data"]["words"], "Zürich");
         // A year later there is nothing more to send: another message comes alone.
         outbox.clock.advance(TimeDelta::days(365));
-        let next = outbox.write(&receiver.url("/next")).await;
-        outbox.wake();
+        let next = outbox.send(&receiver.url("/next")).await;
         outbox.until_attempted(next, 1).await;
         assert_eq!(receiver.received().len(), 2);
     }
@@ -72,8 +71,7 @@ async fn a_failing_message_is_retried_with_growing_pauses_and_then_given_up() {
     let (receiver, _) = configurable_receiver().await;
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
-    let id = outbox.write(&receiver.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&receiver.url("/")).await;
     for (attempts, whole) in [(1, 8), (2, 16), (3, 20)] {
         let record = outbox.until_attempted(id, attempts).await;
         assert_eq!(record.status, DeliveryStatus::Pending);
@@ -86,8 +84,7 @@ async fn a_failing_message_is_retried_with_growing_pauses_and_then_given_up() {
         outbox
             .clock
             .advance(TimeDelta::from_std(waits).unwrap() - TimeDelta::microseconds(1));
-        let marker = outbox.write(&receiver.url("/marker")).await;
-        outbox.wake();
+        let marker = outbox.send(&receiver.url("/marker")).await;
         outbox.until_attempted(marker, 1).await;
         assert_eq!(outbox.read(id).await, record);
         outbox.advance(TimeDelta::microseconds(1));
@@ -114,8 +111,7 @@ async fn a_receiver_that_asks_for_more_time_gets_it() {
         let receiver = WebhookReceiver::start(move |_| Reaction::RetryAfter(status, retry_after.to_owned())).await;
         let outbox = Outbox::open().await;
         let _worker = outbox.work(LOCAL_SENDER);
-        let id = outbox.write(&receiver.url("/")).await;
-        outbox.wake();
+        let id = outbox.send(&receiver.url("/")).await;
         let record = outbox.until_attempted(id, 1).await;
         let waits = waits(&outbox, &record);
         let own = SETTINGS.retry_base_delay / 2..=SETTINGS.retry_base_delay;
@@ -131,8 +127,7 @@ async fn a_receiver_that_is_gone_gets_nothing_more() {
     let receiver = WebhookReceiver::start(|_| Reaction::RetryAfter(410, "5".to_owned())).await;
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
-    let id = outbox.write(&receiver.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&receiver.url("/")).await;
     let record = outbox.until_attempted(id, 1).await;
     assert_eq!((record.status, record.due_at), (DeliveryStatus::Dead, None));
     assert_eq!(record.response_status, Some(410));
@@ -144,8 +139,7 @@ async fn a_dead_message_that_is_restarted_starts_over() {
     status.store(410, Ordering::SeqCst);
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
-    let id = outbox.write(&receiver.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&receiver.url("/")).await;
     outbox.until_attempted(id, 1).await;
     status.store(200, Ordering::SeqCst);
     outbox.clock.advance(TimeDelta::days(1));
@@ -209,8 +203,7 @@ async fn a_failed_delivery_is_reported_and_retried() {
         let receiver = WebhookReceiver::start(move |_| reaction.clone()).await;
         let outbox = Outbox::open().await;
         let _worker = outbox.work(sender);
-        let id = outbox.write(&format!("http://localhost:{}/", receiver.port())).await;
-        outbox.wake();
+        let id = outbox.send(&format!("http://localhost:{}/", receiver.port())).await;
         let record = outbox.until_attempted(id, 1).await;
         assert_eq!(record.error.as_deref(), Some(expected));
         assert_eq!(

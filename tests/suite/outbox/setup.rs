@@ -72,6 +72,13 @@ impl Outbox {
         self.write_signed(url, None, self.clock.now()).await
     }
 
+    /// Writes an unsigned message to the address, and wakes a worker.
+    pub(super) async fn send(&self, url: &str) -> DeliveryId {
+        let id = self.write(url).await;
+        self.wake();
+        id
+    }
+
     /// Writes a message to the address that is to be signed with the secret.
     pub(super) async fn write_signed(&self, url: &str, secret: Option<&str>, created_at: Timestamp) -> DeliveryId {
         let delivery = message(url, secret, created_at);

@@ -76,8 +76,7 @@ async fn deliveries_of_a_killed_worker_are_repeated_after_its_lease() {
 
     let _heir = outbox.work(LOCAL_SENDER);
     outbox.advance(TimeDelta::seconds(30) - TimeDelta::microseconds(1));
-    let marker = outbox.write(&receiver.url("/marker")).await;
-    outbox.wake();
+    let marker = outbox.send(&receiver.url("/marker")).await;
     outbox.until_attempted(marker, 1).await;
     assert_eq!(outbox.read(id).await, left, "no sooner");
     outbox.advance(TimeDelta::microseconds(1));
@@ -95,8 +94,7 @@ async fn a_worker_that_shuts_down_finishes_deliveries_in_flight_and_starts_none(
     let receiver = WebhookReceiver::start(move |_| Reaction::StatusAfter(200, held.clone())).await;
     let outbox = Outbox::open().await;
     let worker = outbox.work(LOCAL_SENDER);
-    let id = outbox.write(&receiver.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&receiver.url("/")).await;
     until("nothing was sent", async || receiver.received().len() == 1).await;
     // A poll that has begun by now finds nothing that becomes due later.
     worker.stop();
@@ -122,8 +120,7 @@ async fn a_worker_that_shuts_down_does_not_wait_for_a_receiver_that_hangs() {
         ..LOCAL_SENDER
     };
     let worker = outbox.work(patient);
-    let id = outbox.write(&receiver.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&receiver.url("/")).await;
     until("nothing was sent", async || receiver.received().len() == 1).await;
     worker.end().await;
     let left = outbox.read(id).await;
@@ -144,8 +141,7 @@ async fn a_receiver_that_hangs_delays_no_other() {
     let most = SETTINGS.concurrency - SETTINGS.concurrency / 4;
     until("places lie idle", async || slow.received().len() == most).await;
     for _ in 0..5 {
-        let id = outbox.write(&quick.url("/")).await;
-        outbox.wake();
+        let id = outbox.send(&quick.url("/")).await;
         assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
     }
     assert_eq!(slow.received().len(), most);
@@ -164,8 +160,7 @@ async fn a_host_is_one_receiver_however_its_addresses_are_written() {
     let most = SETTINGS.concurrency - SETTINGS.concurrency / 4;
     until("slots lie idle", async || slow.received().len() == most).await;
     let quick = WebhookReceiver::start_on("127.0.0.2", |_| Reaction::Status(204, String::new())).await;
-    let id = outbox.write(&quick.url("/")).await;
-    outbox.wake();
+    let id = outbox.send(&quick.url("/")).await;
     assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
     assert_eq!(slow.received().len(), most);
 }

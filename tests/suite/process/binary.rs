@@ -15,7 +15,7 @@ use crate::support::mock_model::MockModel;
 /// How long anything may take that is not a matter of the test.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a state is checked.
-pub(super) const GLANCE: Duration = Duration::from_millis(5);
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// A working directory and the settings that every command in it gets.
 #[derive(Debug)]

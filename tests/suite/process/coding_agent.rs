@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::binary::Home;
 use super::service::Service;
+use crate::support::members::column;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::session_path;
 
 /// How long the client may take.
 const CLIENT_LIMIT: Duration = Duration::from_mins(2);
@@ -160,8 +162,7 @@ async fn the_agent_clones_edits_tests_asks_and_its_forks_are_merged() {
     let session = |run: usize| runs[run]["session_id"].as_str().unwrap();
     let (empty, base, left, right, last) = (session(0), session(2), session(3), session(4), session(6));
     for run in &runs {
-        let report = format!("/v1/sessions/{}/verify", run["session_id"].as_str().unwrap());
-        assert_eq!(service.get(&report).await["valid"], true);
+        assert_eq!(service.get(&session_path(run, "/verify")).await["valid"], true);
     }
 
     // Nothing ran before the person approved it.
@@ -222,8 +223,7 @@ fn check_requests(mock: &MockModel) {
     let requests = mock.requests();
     assert_eq!(requests.len(), 7 + 3 + 3 + 3);
     for request in &requests {
-        let tools = request["tools"].as_array().unwrap().iter();
-        let tools: Vec<_> = tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+        let tools = column(&request["tools"], "function/name");
         assert_eq!(
             tools,
             ["read_file", "write_file", "edit_file", "list_files", "grep", "shell"]

@@ -7,12 +7,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::proxy::{Proxy, split_url};
-use tokio::time::{sleep, timeout};
+use test_support::wait::{until, until_found};
 
-use super::binary::{Ended, GLANCE, Home, PATIENCE, Process};
-use super::sandbox::{Long, put, put_commands, results, signal_run};
+use super::binary::{Ended, Home, Process};
+use super::sandbox::{Long, put, put_commands, results};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     commands_run_at_a_worker_as_in_the_service,
@@ -43,13 +45,11 @@ impl Worker {
             arguments.extend(["--set", setting]);
         }
         let mut process = home.start(&arguments);
-        let taking = async {
-            while !process.stderr().contains("taking commands") {
-                assert!(process.status().is_none(), "no worker: {}", process.stderr());
-                sleep(GLANCE).await;
-            }
-        };
-        timeout(PATIENCE, taking).await.expect("the worker takes no commands");
+        until("the worker takes no commands", async || {
+            assert!(process.status().is_none(), "no worker: {}", process.stderr());
+            process.stderr().contains("taking commands")
+        })
+        .await;
         Self(process)
     }
 
@@ -72,8 +72,7 @@ pub(super) async fn run_all(service: &Service, agent: &str, commands: &[&str]) -
 
 /// Returns the environment of the session of a run.
 async fn environment(service: &Service, run: &Value) -> Value {
-    let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-    service.get(&path).await["environment_state"].clone()
+    service.get(&session_path(run, "")).await["environment_state"].clone()
 }
 
 /// Finds a file below a folder by its name.
@@ -93,15 +92,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
 
 /// Waits until a command has made the file `begun`, and returns its path.
 async fn until_begun(home: &Home) -> PathBuf {
-    let finding = async {
-        loop {
-            if let Some(begun) = find(home.path(), "begun") {
-                return begun;
-            }
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, finding).await.expect("the command does not begin")
+    until_found("the command does not begin", async || find(home.path(), "begun")).await
 }
 
 pub(super) async fn no_command_is_left(database: &TestDatabase) {
@@ -162,8 +153,7 @@ async fn a_worker_has_no_background_jobs_and_the_model_reads_that(database: Test
     let service = Service::start(&home).await;
     let call = json!({"name": "shell", "arguments": {"command": "touch made", "background": true}});
     let script = json!({"script": [{"tool_calls": [call]}, {"text": "done"}]});
-    let (status, answer) = put(&service, "sh", script).await;
-    assert!(status.is_success(), "{answer:#}");
+    put(&service, "sh", script).await;
     let run = service.run("sh", None, "go").await;
     assert_eq!(
         results(&service, &run).await,
@@ -199,22 +189,15 @@ async fn a_command_waits_for_a_worker_but_not_for_long(database: TestDatabase) {
     let home = home(&database);
     let hasty = Service::start_with(&home, &["--set", "sandbox.worker_wait=500ms"]).await;
     let (found, _) = run_all(&hasty, "hasty", &["echo x > file"]).await;
-    assert!(
-        found[0].contains("no worker has taken the command within 500ms"),
-        "{found:?}"
-    );
+    assert_contains!(found[0], "no worker has taken the command within 500ms");
     no_command_is_left(&database).await;
     hasty.stop().await;
 
     let service = Service::start(&home).await;
     put_commands(&service, "sh", &["echo x"]).await;
     let run = service.begin("sh", "go").await;
-    let waiting = async {
-        while database.number("select count(*) from environment_commands").await == 0 {
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, waiting).await.expect("no command waits");
+    let waiting = "select count(*) from environment_commands";
+    until("no command waits", async || database.number(waiting).await > 0).await;
     let worker = Worker::start(&home, "worker", &[]).await;
     let ended = service.ended(&run).await;
     assert_eq!(results(&service, &ended).await, ["x\n"]);
@@ -232,13 +215,13 @@ async fn the_command_of_a_run_that_is_ended_is_killed(database: TestDatabase) {
         put_commands(&service, "sh", &[&long.command]).await;
         let run = service.begin("sh", "go").await;
         long.until(3).await;
-        signal_run(&service, &run, action).await;
+        service.control(&run, action).await;
         // The command alone would take far longer than this waits.
         let ended = service.ended(&run).await;
         assert_eq!(ended["status"], status, "{ended:#}");
         long.until(0).await;
         if status == "stopped" {
-            let path = format!("/v1/sessions/{}/files/file", ended["session_id"].as_str().unwrap());
+            let path = session_path(&ended, "/files/file");
             let file = service.request(Method::GET, &path).send().await.unwrap();
             assert_eq!(file.text().await.unwrap(), "begun\n");
         }
@@ -265,25 +248,18 @@ async fn the_outcome_of_a_worker_that_is_killed_afterwards_counts(database: Test
     } else {
         "set lock_timeout = '2s'; lock table environment_commands in share mode"
     };
-    let stopping = async {
-        loop {
-            service.signal("STOP");
-            if database.execute(write).await.is_ok() {
-                return;
-            }
+    until("the service holds a lock", async || {
+        service.signal("STOP");
+        let is_free = database.execute(write).await.is_ok();
+        if !is_free {
             service.signal("CONT");
-            sleep(GLANCE).await;
         }
-    };
-    timeout(PATIENCE, stopping).await.expect("the service holds a lock");
+        is_free
+    })
+    .await;
     std::fs::write(begun.with_file_name("go"), "").unwrap();
     let ended = "select count(*) from environment_commands where outcome is not null";
-    let ending = async {
-        while database.number(ended).await == 0 {
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, ending).await.expect("the command does not end");
+    until("the command does not end", async || database.number(ended).await > 0).await;
     worker.0.kill();
     service.signal("CONT");
     let ended = service.ended(&run).await;
@@ -309,10 +285,7 @@ async fn the_command_of_a_killed_worker_is_not_run_again() {
     long.until(0).await;
     let ended = service.ended(&run).await;
     let found = results(&service, &ended).await;
-    assert!(
-        found[1].contains("the worker that ran the command is lost") && found[1].contains("uncertain"),
-        "{found:?}"
-    );
+    assert_contains!(found[1], "the worker that ran the command is lost", "uncertain");
     // The files are those before the command, and the other worker goes on with them.
     assert_eq!(found[2], "before\n");
     assert_eq!(long.processes(), 0);
@@ -338,8 +311,7 @@ async fn a_killed_service_loses_its_command_and_another_resumes_the_run() {
         call("ls"),
         json!({"text": "done"}),
     ];
-    let (status, answer) = put(&first, "sh", json!({"durability": "step", "script": script})).await;
-    assert!(status.is_success(), "{answer:#}");
+    put(&first, "sh", json!({"durability": "step", "script": script})).await;
     let run = first.begin("sh", "go").await;
     long.until(3).await;
     first.kill();
@@ -403,15 +375,11 @@ async fn two_workers_share_and_their_own_limits_count() {
         long.until(3).await;
     }
     for run in &runs {
-        signal_run(&service, run, "cancel").await;
+        service.control(run, "cancel").await;
         service.ended(run).await;
     }
     let (found, _) = run_all(&service, "loud", &["head -c 100000 /dev/zero | tr '\\0' x; sleep 1000"]).await;
-    assert!(
-        found[0].contains("wrote more output than a command may"),
-        "{}",
-        &found[0][found[0].len() - 200..]
-    );
+    assert_contains!(found[0], "wrote more output than a command may");
     for worker in workers {
         worker.stop().await;
     }
@@ -436,10 +404,7 @@ async fn a_worker_that_stops_lets_short_commands_end_and_kills_the_others() {
     assert!(ended.stderr.contains("no command is left"), "{}", ended.stderr);
     long.until(0).await;
     let found = results(&service, &service.ended(&runs[0]).await).await;
-    assert!(
-        found[0].contains("the worker was shut down and killed the command"),
-        "{found:?}"
-    );
+    assert_contains!(found[0], "the worker was shut down and killed the command");
     let found = results(&service, &service.ended(&runs[1]).await).await;
     assert_eq!(found, ["begun\nended\n"]);
     service.stop().await;
@@ -451,10 +416,7 @@ async fn a_worker_refuses_a_host_that_is_too_weak() {
     let refusal = home
         .fail(&["worker", "--environments", "--set", "sandbox.landlock_abi=99"])
         .await;
-    assert!(
-        refusal.contains("commands can't run here: landlock abi 99 is required"),
-        "{refusal}"
-    );
+    assert_contains!(refusal, "commands can't run here: landlock abi 99 is required");
     let refusal = home.fail(&["worker"]).await;
     assert!(refusal.contains("--environments"), "{refusal}");
 }

@@ -1,12 +1,13 @@
 //! The commands beside `serve`, on the same store: their output, their errors and their exit
 //! codes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use test_support::databases::TestDatabase;
 
 use super::binary::{Ended, Home};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(runs_are_made_and_shown, migrating_twice_changes_nothing);
@@ -32,10 +33,7 @@ async fn runs_are_made_and_shown(database: TestDatabase) {
     let fork = session_of(&home.run(&["run", "and 3 + 3?", "--base", &root]).await);
 
     let shown: Value = serde_json::from_str(&home.succeed(&["sessions", "show", &child]).await).unwrap();
-    assert_eq!(
-        (&shown["session_id"], &shown["parent_session_id"], &shown["agent"]),
-        (&json!(child), &json!(root), &json!("demo"))
-    );
+    assert_members!(shown, {"session_id": child, "parent_session_id": root, "agent": "demo"});
     let tree = home.succeed(&["sessions", "tree"]).await;
     let lines: Vec<&str> = tree.lines().collect();
     assert_eq!(lines.len(), 3, "{tree}");
@@ -61,10 +59,8 @@ async fn runs_are_made_and_shown(database: TestDatabase) {
     for part in ["root_hash", "environment_state", "context_state"] {
         assert_eq!(served[part], shown[part], "{part}");
     }
-    assert_eq!(
-        served["message_history_state"]["messages"],
-        shown["message_history_state"]["messages"]
-    );
+    let messages = |session: &Value| session["message_history_state"]["messages"].clone();
+    assert_eq!(messages(&served), messages(&shown));
     // And the other way round, while it serves.
     let made = service.run("demo", Some(&child), "What is 5 * 5?").await;
     let made = made["session_id"].as_str().unwrap();

@@ -4,15 +4,16 @@
 use std::fs;
 use std::net::TcpListener;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::redis_server::PrivateServer;
-use tokio::time::{sleep, timeout};
+use test_support::wait::until;
 
-use super::binary::{GLANCE, Home, PATIENCE};
+use super::binary::Home;
 use super::service::Service;
 use crate::support::hostile::endless_agents;
+use crate::support::members::column;
+use crate::support::text::{assert_contains, assert_lacks};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_configuration_in_force_is_explained() {
@@ -27,10 +28,7 @@ async fn the_configuration_in_force_is_explained() {
     let checked = home.run(&["check-config", "--set", "log.filter=warn"]).await;
     let (shown, complaint) = (checked.stdout, checked.stderr);
     assert_eq!(checked.code, Some(1), "there is no such store");
-    assert!(
-        complaint.contains("the store postgres://app:[redacted]@db/agents"),
-        "{complaint}"
-    );
+    assert_contains!(complaint, "the store postgres://app:[redacted]@db/agents");
     for (line, origin) in [
         ("runs.max_concurrent = 7", "agent-runtime.toml:3"),
         ("log.filter = \"warn\"", "command line"),
@@ -46,10 +44,8 @@ async fn the_configuration_in_force_is_explained() {
         assert!(found.ends_with(&format!("# {origin}")), "{found}");
     }
     for secret in ["hunter", "sk-very-secret"] {
-        assert!(
-            !shown.contains(secret) && !complaint.contains(secret),
-            "{shown}{complaint}"
-        );
+        assert_lacks!(shown, secret);
+        assert_lacks!(complaint, secret);
     }
     assert!(shown.contains("postgres://app:[redacted]@db/agents"), "{shown}");
 }
@@ -150,10 +146,7 @@ async fn a_bad_agent_file_is_reported_with_its_key() {
         let home = Home::with_file();
         home.write("config/agents/x.toml", text);
         let complaint = home.fail(&["serve"]).await;
-        assert!(
-            complaint.contains("config/agents/x.toml: ") && complaint.contains(expected),
-            "no {expected:?} in {complaint}"
-        );
+        assert_contains!(complaint, "config/agents/x.toml: ", expected);
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
     }
 }
@@ -218,9 +211,9 @@ async fn the_check_reports_everything_that_would_fail_later() {
         "a check makes no store"
     );
     let missing = mended.fail(&["check-config", "--set", "agents.directory=agnets"]).await;
-    assert!(
-        missing.contains("error: command line: `agents.directory`: there is no directory agnets"),
-        "{missing}"
+    assert_contains!(
+        missing,
+        "error: command line: `agents.directory`: there is no directory agnets"
     );
 }
 
@@ -263,8 +256,7 @@ async fn the_check_reads_the_store() {
     // Agents of the store count, and its keys.
     let service = Service::start(&home).await;
     let body = json!({"model": "demo/demo"});
-    let (status, _) = service.call(Method::PUT, "/v1/agents/helpr", Some(body)).await;
-    assert!(status.is_success());
+    service.put_agent("helpr", body).await;
     service.stop().await;
     passes("runs.default_agent=helpr").await;
     home.succeed(&["keys", "create", "--tenant", "acme"]).await;
@@ -277,9 +269,10 @@ async fn the_check_neither_waits_for_a_store_nor_changes_it() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://someone@{}/agents", silent.local_addr().unwrap());
     let complaint = Home::new(&url).fail(&["check-config"]).await;
-    assert!(
-        complaint.contains("error: can't open the store postgres://") && complaint.contains("deadline has elapsed"),
-        "{complaint}"
+    assert_contains!(
+        complaint,
+        "error: can't open the store postgres://",
+        "deadline has elapsed"
     );
 
     let Some(database) = TestDatabase::empty(Engine::Postgres).await else {
@@ -305,10 +298,7 @@ async fn the_check_neither_waits_for_a_store_nor_changes_it() {
         );
     }
     let complaint = home.fail(&["check-config", "--set", "store.migrate=false"]).await;
-    assert!(
-        complaint.contains("the schema of the store has version 0"),
-        "{complaint}"
-    );
+    assert_contains!(complaint, "the schema of the store has version 0");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,10 +340,7 @@ async fn a_service_warns_of_agents_that_lack_a_key() {
     let log = Service::start(&home).await.stop().await.stderr;
     let line = log.lines().find(|line| line.contains("an agent can't work"));
     let line = line.unwrap_or_else(|| panic!("{log}"));
-    assert!(
-        line.contains("WARN") && line.contains("keyless") && line.contains("OPENAI_API_KEY"),
-        "{line}"
-    );
+    assert_contains!(line, "WARN", "keyless", "OPENAI_API_KEY");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -383,23 +370,9 @@ async fn a_signal_reloads_the_agents() {
     let service = Service::start(&home).await;
     let names = async || -> Vec<Value> {
         let agents = service.get("/v1/agents").await;
-        agents["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|agent| agent["name"].clone())
-            .collect()
+        column(&agents["data"], "name").into_iter().cloned().collect()
     };
-    let logged = async |line: &str| {
-        let logged = async {
-            while !service.log().contains(line) {
-                sleep(GLANCE).await;
-            }
-        };
-        timeout(PATIENCE, logged)
-            .await
-            .unwrap_or_else(|_| panic!("{line} is not in {}", service.log()));
-    };
+    let logged = async |line: &str| until(line, async || service.log().contains(line)).await;
     assert_eq!(names().await, [json!("demo")]);
     home.write("config/agents/bad.toml", "model = 7");
     home.write("config/agents/good.toml", "model = 'demo/demo'");

@@ -10,6 +10,7 @@ use test_support::languages::has_python;
 
 use super::binary::Home;
 use super::service::Service;
+use crate::support::text::assert_contains;
 
 const NO_ADDRESS: &str = "is no address of a service, such as http://127.0.0.1:8080";
 
@@ -84,10 +85,9 @@ async fn conversations_move_from_sqlite_to_postgres() {
     old.write("config/agents/of_a_file.toml", "model = 'demo/demo'\n");
     let (from, to) = (Service::start(&old).await, Service::start(&new).await);
     let agent = json!({"model": "demo/demo", "description": "ours", "tools": ["calculator"]});
-    from.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
+    from.put_agent("ours", agent).await;
     let post = async |body: Value| {
-        let (status, run) = from.call(Method::POST, "/v1/runs", Some(body)).await;
-        assert!(status.is_success(), "{run:#}");
+        let run = from.post("/v1/runs", body).await;
         run["session_id"].as_str().unwrap().to_owned()
     };
     let root = post(
@@ -118,23 +118,18 @@ async fn conversations_move_from_sqlite_to_postgres() {
         to.get("/v1/agents/ours").await["version"],
         from.get("/v1/agents/ours").await["version"]
     );
-    let missing = to.call(Method::GET, "/v1/agents/of_a_file", None).await;
-    assert_eq!(
-        missing.1["code"], "agent_not_found",
-        "agents of files are no stored ones"
-    );
+    // Agents of files are no stored ones.
+    to.refused(Method::GET, "/v1/agents/of_a_file", None, "agent_not_found")
+        .await;
     // Conversations continue with their whole history.
     let next = json!({"thread": "support:17", "input": "What is 5 + 5?"});
-    let (_, next) = to.call(Method::POST, "/v1/runs", Some(next)).await;
-    assert!(
-        next["output_text"].as_str().unwrap().contains("2 message(s)"),
-        "{next:#}"
-    );
+    let next = to.post("/v1/runs", next).await;
+    assert_contains!(next["output_text"].as_str().unwrap(), "2 message(s)");
 
     // A second copy adds what is new at the one side, and leaves what has changed at the other.
     let before = ids(&to).await;
     let agent = json!({"model": "demo/demo", "description": "theirs"});
-    let (_, changed) = to.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
+    let changed = to.put_agent("ours", agent).await;
     let later = post(json!({"thread": "back", "input": "What is 6 + 6?"})).await;
     let (again, notes) = copy(&from, &to).await;
     assert_eq!(

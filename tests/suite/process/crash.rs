@@ -7,13 +7,17 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::binary::{GLANCE, Home, PATIENCE};
+use super::binary::{Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::session_path;
+use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(
     a_kill_before_the_completion_leaves_nothing,
@@ -45,10 +49,7 @@ async fn assert_whole(service: &Service) -> BTreeSet<String> {
             assert!(!lineage["data"].as_array().unwrap().is_empty());
             let run = head["run_id"].as_str().unwrap();
             let run = service.get(&format!("/v1/runs/{run}")).await;
-            assert_eq!(
-                (&run["status"], &run["session_id"]),
-                (&json!("completed"), &head["session_id"])
-            );
+            assert_members!(run, {"status": "completed", "session_id": head["session_id"]});
             found.insert(session_id.to_owned());
         }
         let Some(cursor) = page["next_cursor"].as_str() else {
@@ -74,18 +75,13 @@ async fn kill_in(database: &TestDatabase, input: &str, after: Option<&str>) {
     if let Some(event) = after {
         events.until(event).await;
     } else {
-        let asked = async {
-            while mock.asked() < 2 {
-                sleep(GLANCE).await;
-            }
-        };
-        timeout(PATIENCE, asked).await.unwrap();
+        until("the model is never asked", async || mock.asked() >= 2).await;
     }
     service.kill();
 
     let service = Service::start(&home).await;
     assert_eq!(assert_whole(&service).await, BTreeSet::from([base.to_owned()]));
-    let reserved = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
+    let reserved = session_path(&begun, "");
     assert_eq!(
         service.call(Method::GET, &reserved, None).await.0,
         StatusCode::NOT_FOUND
@@ -93,14 +89,12 @@ async fn kill_in(database: &TestDatabase, input: &str, after: Option<&str>) {
     let children = service.get(&format!("/v1/sessions/{base}/children")).await;
     assert_eq!(children["data"], json!([]));
     let body = json!({"agent": "echo", "input": "next", "base_session_id": base, "conflict": "reject"});
-    let (status, next) = service.call(Method::POST, "/v1/runs", Some(body)).await;
-    assert_eq!(status, StatusCode::OK, "a dead run must not stand in the way: {next:#}");
+    // A dead run does not stand in the way.
+    service.post("/v1/runs", body).await;
     let last = mock.requests().pop().unwrap();
     let texts = last["messages"].to_string();
-    assert!(
-        texts.contains("root") && texts.contains("next") && !texts.contains(input),
-        "{texts}"
-    );
+    assert_contains!(texts, "root", "next");
+    assert_lacks!(texts, input);
     assert_eq!(assert_whole(&service).await.len(), 2);
     service.stop().await;
 }

@@ -1,13 +1,15 @@
 //! A worker that is frozen until its leases have expired, while another one completes its runs.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
+use crate::support::test_app::{run_path, session_path};
 
 const RUNS: usize = 4;
 
@@ -45,17 +47,17 @@ async fn a_frozen_worker_leaves_the_runs_that_another_has_completed() {
     assert!(!log.contains("exists already"), "{log}");
 
     for (run, ended) in runs.iter().zip(&ended) {
+        assert_members!(ended, {"status": "completed", "attempts": 2, "output_text": "done"});
         assert_eq!(
-            (&ended["status"], &ended["attempts"], &ended["output_text"]),
-            (&json!("completed"), &json!(2), &json!("done"))
+            &other.get(&run_path(run, "")).await,
+            ended,
+            "the late worker has changed nothing"
         );
-        let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
-        assert_eq!(&other.get(&path).await, ended, "the late worker has changed nothing");
-        let session = format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap());
+        let session = session_path(ended, "");
         assert_eq!(other.get(&session).await["message_count"], 2);
         assert_eq!(other.get(&format!("{session}/verify")).await["valid"], true);
         let events: Vec<Value> = other.follow(run, 0).await.rest().await;
-        assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+        assert_without_gap(&events);
         let count = |wanted: &str| events.iter().filter(|event| event["type"] == wanted).count();
         assert_eq!((count("run.resumed"), count("run.completed")), (1, 1), "{events:#?}");
     }

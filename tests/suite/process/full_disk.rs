@@ -11,8 +11,9 @@ use test_support::gate::Gate;
 use test_support::wait::until;
 
 use super::binary::Home;
-use super::sandbox::{Long, put_commands, results, signal_run};
+use super::sandbox::{Long, put_commands, results};
 use super::service::Service;
+use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -65,7 +66,7 @@ async fn a_full_disk_is_reported_and_loses_no_run() {
     let (light, ()) = tokio::join!(service.run("echo", base, "wait"), outage);
     assert_eq!(light["output_text"], "done");
     let ended = service.ended(&queued).await;
-    assert_eq!((&ended["status"], &ended["attempts"]), (&json!("completed"), &json!(1)));
+    assert_members!(ended, {"status": "completed", "attempts": 1});
     assert_eq!(mock.asked(), 3, "no work is repeated");
     service.run("echo", light["session_id"].as_str(), "next").await;
     service.stop().await;
@@ -92,8 +93,7 @@ async fn a_command_whose_files_have_no_room_says_so() {
     let long = Long::new(6);
     put_commands(&service, "hold", &[&long.command]).await;
     let body = json!({"agent": "hold", "base_session_id": base, "input": "go", "mode": "async"});
-    let (status, holding) = service.call(Method::POST, "/v1/runs", Some(body)).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{holding}");
+    let holding = service.post("/v1/runs", body).await;
     long.until(3).await;
     let filler = disk_of(&home, &service).join("filler");
     fill(&filler);
@@ -108,7 +108,7 @@ async fn a_command_whose_files_have_no_room_says_so() {
     );
     fs::remove_file(filler).unwrap();
     assert_eq!(count().await, format!("{LARGE}\n"));
-    signal_run(&service, &holding, "cancel").await;
+    service.control(&holding, "cancel").await;
     service.ended(&holding).await;
     service.stop().await;
 }

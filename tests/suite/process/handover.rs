@@ -14,7 +14,8 @@ use values::clock::{Clock as _, SystemClock, Timestamp};
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 on_every_store!(
@@ -75,7 +76,7 @@ async fn end(service: Service) -> Ended {
 /// The types of a run's events, which have no gap; of each of these there is one.
 async fn types_of(service: &Service, run: &Value) -> Vec<String> {
     let events = service.follow(run, 0).await.rest().await;
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let types: Vec<_> = events
         .iter()
         .map(|event| event["type"].as_str().unwrap().to_owned())
@@ -116,16 +117,7 @@ async fn a_worker_that_shuts_down_hands_its_runs_over(database: TestDatabase) {
     assert_eq!(mock.asked(), asked + 1, "the completed step is not made again");
     gate.open(2);
     let ended = third.ended(&run).await;
-    assert_eq!(
-        (
-            &ended["status"],
-            &ended["attempts"],
-            &ended["step_count"],
-            &ended["output_text"]
-        ),
-        (&json!("completed"), &json!(1), &json!(2), &json!("done")),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 1, "step_count": 2, "output_text": "done"});
     let types = types_of(&third, &run).await;
     assert_eq!(
         types.iter().filter(|found| *found == "run.resumed").count(),
@@ -153,8 +145,7 @@ async fn a_run_between_two_steps_is_handed_over_before_the_grace_ends(database: 
     let resumed = events.until("run.resumed").await;
     assert_eq!(resumed["data"]["attempts"], 1);
     assert!(resumed["data"]["step_count"].as_u64().unwrap() >= 1, "{resumed:#}");
-    let path = format!("/v1/runs/{}/stop", run["run_id"].as_str().unwrap());
-    second.call(reqwest::Method::POST, &path, None).await;
+    second.control(&run, "stop").await;
     assert_eq!(second.ended(&run).await["status"], "stopped");
     let events = second.follow(&run, 0).await.rest().await;
     let completed = events.iter().filter(|event| event["type"] == "step.completed");
@@ -198,16 +189,11 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     // The run that starts over repeats its first completion, and counts it again.
     for (run, asked_again, completions) in [(&durable, 1, 2), (&plain, 2, 3)] {
         let ended = second.ended(run).await;
-        assert_eq!(
-            (&ended["status"], &ended["attempts"]),
-            (&json!("completed"), &json!(2)),
-            "{asked_again}"
-        );
-        assert_eq!(
-            (&ended["step_count"], &ended["usage"]["total_tokens"]),
-            (&json!(2), &json!(completions * COMPLETION_TOKENS)),
-            "{asked_again}"
-        );
+        assert_members!(ended, {"status": "completed", "attempts": 2}, "{asked_again}");
+        assert_members!(ended, {
+            "step_count": 2,
+            "usage/total_tokens": completions * COMPLETION_TOKENS,
+        }, "{asked_again}");
         let events = second.follow(run, 0).await.rest().await;
         let resumed = events.iter().find(|event| event["type"] == "run.resumed").unwrap();
         let resumed = time(&resumed["time"]);
@@ -244,14 +230,9 @@ async fn a_run_that_is_cancelled_after_a_handover_retains_its_usage(database: Te
     end(first).await;
     let second = start(&home, &["--role", "api"]).await;
     for (run, steps, tokens) in [(&durable, 1, 15), (&plain, 1, 15), (&unbegun, 0, 0)] {
-        let path = format!("/v1/runs/{}/cancel", run["run_id"].as_str().unwrap());
-        second.call(reqwest::Method::POST, &path, None).await;
+        second.control(run, "cancel").await;
         let ended = second.ended(run).await;
-        assert_eq!(
-            (&ended["status"], &ended["step_count"], &ended["usage"]["total_tokens"]),
-            (&json!("cancelled"), &json!(steps), &json!(tokens)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": "cancelled", "step_count": steps, "usage/total_tokens": tokens});
         let events = second.follow(run, 0).await.rest().await;
         assert_eq!(events.last().unwrap()["data"], ended);
     }

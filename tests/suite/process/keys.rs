@@ -3,16 +3,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
-use tokio::time::{sleep, timeout};
+use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
+use crate::support::test_app::session_path;
+use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(
     a_key_allows_what_its_scopes_name,
@@ -35,12 +36,10 @@ async fn make_key(home: &Home, tenant: &str, scopes: &str) -> (String, String) {
 
 /// Waits until the response to the request is 401.
 async fn until_closed(request: impl Fn() -> RequestBuilder) {
-    let closed = async {
-        while read(request(), None).await.0 != StatusCode::UNAUTHORIZED {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(Duration::from_secs(10), closed).await.expect("it stays open");
+    until("it stays open", async || {
+        read(request(), None).await.0 == StatusCode::UNAUTHORIZED
+    })
+    .await;
 }
 
 async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
@@ -101,8 +100,7 @@ async fn a_key_allows_what_its_scopes_name(database: TestDatabase) {
     // The first key closes a service that was open.
     let (_, writer) = make_key(&home, "acme", "runs:write,sessions:read").await;
     until_closed(|| service.request(Method::GET, "/v1/runs")).await;
-    let (_, problem) = service.call(Method::GET, "/v1/runs", None).await;
-    assert_eq!(problem["code"], "missing_api_key");
+    service.refused(Method::GET, "/v1/runs", None, "missing_api_key").await;
 
     let (_, reader) = make_key(&home, "acme", "sessions:read").await;
     let (_, stranger) = make_key(&home, "other", "runs:write,sessions:read").await;
@@ -156,10 +154,8 @@ async fn a_revoked_key_stops_working(database: TestDatabase) {
     assert!(done.contains("revoked") && !done.contains(&second), "{done}");
     until_closed(|| with(&second)).await;
     let complaint = home.fail(&["keys", "revoke", &second]).await;
-    assert!(
-        complaint.contains("no active key") && !complaint.contains(&second),
-        "{complaint}"
-    );
+    assert_contains!(complaint, "no active key");
+    assert_lacks!(complaint, &second);
     service.stop().await;
 }
 
@@ -186,7 +182,7 @@ async fn secrets_are_not_stored(database: TestDatabase) {
 }
 
 fn path_of(result: &Value) -> String {
-    format!("/v1/sessions/{}", result["session_id"].as_str().unwrap())
+    session_path(result, "")
 }
 
 /// Counts the files, or the rows of keys, that hold the text.

@@ -7,6 +7,7 @@ use test_support::databases::TestDatabase;
 
 use super::binary::Home;
 use super::service::{Service, read};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 /// A model that has another agent work on "delegate", and fails on everything that the other agent
@@ -70,10 +71,7 @@ fn assert_request_names_run(lines: &[Value], run: &Value) {
     let is_start = |line: &&Value| line["route"] == "/v1/runs" && line["method"] == "POST";
     let of_request: Vec<_> = lines.iter().filter(is_start).collect();
     assert_eq!(of_request.len(), 1);
-    assert_eq!(
-        (&of_request[0]["run_id"], &of_request[0]["request_id"]),
-        (&run["run_id"], &json!("r-42"))
-    );
+    assert_members!(of_request[0], {"run_id": run["run_id"], "request_id": "r-42"});
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,10 @@ use test_support::wait::until;
 
 use super::service::Service;
 use super::workers::{Pair, pair};
-use crate::support::gated::numbers;
+use crate::support::gated::{assert_without_gap, numbers};
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
+use crate::support::text::assert_contains;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_lost_all_events_begins_with_its_start() {
@@ -36,18 +39,12 @@ async fn a_run_that_lost_all_events_begins_with_its_start() {
     gate.until_waiting(1).await;
     gate.open(1);
     let ended = here.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 2});
 
     let all = here.follow(&run, 0).await.rest().await;
-    assert_eq!(numbers(&all), (1..=all.len() as u64).collect::<Vec<_>>());
-    assert_eq!(
-        (&all[0]["type"], &all[1]["type"]),
-        (&json!("run.started"), &json!("run.resumed"))
-    );
+    assert_without_gap(&all);
+    assert_eq!(all[0]["type"], "run.started");
+    assert_eq!(all[1]["type"], "run.resumed");
     // Before the end there may have been another event than that of the session.
     let last = all.len() as u64;
     assert_eq!(here.follow(&run, last - 1).await.rest().await, all[all.len() - 2..]);
@@ -100,14 +97,9 @@ async fn a_follower_at_another_replica_reads_the_end_although_events_are_lost() 
     redis.command(&["FLUSHALL"]);
     let last = follower.rest().await.pop().unwrap();
     assert_eq!(last["type"], "stream.dropped");
-    assert!(
-        last["data"]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("gone, or can't be reached"),
-        "{last:#}"
-    );
-    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
-    assert_eq!(there.call(Method::GET, &path, None).await.1["code"], "run_not_found");
+    assert_contains!(last["data"]["reason"].as_str().unwrap(), "gone, or can't be reached");
+    there
+        .refused(Method::GET, &run_path(&run, ""), None, "run_not_found")
+        .await;
     there.stop().await;
 }

@@ -22,7 +22,7 @@ use values::tenant::TenantId;
 use super::binary::{Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::mock_model::{MockModel, Reply, tool_results};
 
 on_every_store!(
     slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight,
@@ -301,13 +301,10 @@ async fn a_run_of_many_levels_of_agents_takes_memory_by_its_record() {
     };
     let (calls, words): (Vec<_>, _) = ((0..CALLS).map(call).collect(), noise(CALLS, CALLS * TASK));
     let last = format!("level{LEVELS}");
-    let mock = MockModel::start(move |request| {
-        let messages = request["messages"].as_array().unwrap();
-        match request["model"].as_str().unwrap() {
-            model if model == last => Reply::text(&words),
-            _ if messages.iter().any(|message| message["role"] == "tool") => Reply::text("done"),
-            _ => Reply::ToolCalls(calls.clone()),
-        }
+    let mock = MockModel::start(move |request| match request["model"].as_str().unwrap() {
+        model if model == last => Reply::text(&words),
+        _ if !tool_results(request).is_empty() => Reply::text("done"),
+        _ => Reply::ToolCalls(calls.clone()),
     });
     let mock = mock.await;
     let home = Home::with_file()

@@ -13,7 +13,6 @@ mod binary;
 mod service;
 
 #[cfg(target_os = "linux")]
-mod background_jobs;
 mod certificates;
 mod clients;
 #[cfg(target_os = "linux")]

@@ -1,12 +1,13 @@
 //! A queued run during an outage of Redis, and after it, when Redis is empty.
 
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use test_support::wait::until;
 
 use super::service::{Events, Service};
 use super::workers::{Pair, pair};
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
+use crate::support::test_app::session_path;
 
 /// Counts the streams of a run's events that Redis holds.
 const STREAMS: &str = "local streams = 0
@@ -56,24 +57,15 @@ async fn a_queued_run_is_shown_and_followed_through_an_outage_of_redis() {
     redis.stop();
     let path = format!("/v1/runs/{run_id}");
     let shown = here.get(&path).await;
-    assert_eq!(
-        (&shown["status"], &shown["session_id"], &shown["attempts"]),
-        (&json!("running"), &run["session_id"], &json!(1))
-    );
+    assert_members!(shown, {"status": "running", "session_id": run["session_id"], "attempts": 1});
     let polled = here.get(&format!("{path}?wait=10ms")).await;
     assert_eq!(polled["status"], "running");
     // Others are accepted and published meanwhile.
     let other = here.begin("echo", "hi").await;
     let ended = here.ended(&other).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"]),
-        (&json!("completed"), &json!("echo: hi"))
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "echo: hi"});
     let events_of_other = here.follow(&other, 0).await.rest().await;
-    assert_eq!(
-        numbers(&events_of_other),
-        (1..=events_of_other.len() as u64).collect::<Vec<_>>()
-    );
+    assert_without_gap(&events_of_other);
     assert_eq!(events_of_other.last().unwrap()["data"], ended);
 
     redis.restart();
@@ -83,18 +75,13 @@ async fn a_queued_run_is_shown_and_followed_through_an_outage_of_redis() {
     .await;
     gate.open(1);
     let events = read_to_the_end(&here, &run, events, reader).await;
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let ended = here.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"], &ended["attempts"]),
-        (&json!("completed"), &json!("echo: wait"), &json!(1))
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "echo: wait", "attempts": 1});
     let last = events.last().unwrap();
-    assert_eq!((&last["type"], &last["data"]), (&json!("run.completed"), &ended));
+    assert_members!(last, {"type": "run.completed", "data": ended});
     assert_eq!(here.follow(&run, 0).await.rest().await, events);
-    let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-    let (status, session) = here.call(Method::GET, &session, None).await;
-    assert_eq!((status, &session["run_id"]), (StatusCode::OK, &run["run_id"]));
+    assert_eq!(here.get(&session_path(&run, "")).await["run_id"], run["run_id"]);
     assert_eq!(mock.asked(), 2);
     here.stop().await;
     there.stop().await;

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::ports::RefusingAddress;
@@ -13,6 +12,7 @@ use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::Service;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::pgbouncer::PgBouncer;
 
@@ -112,10 +112,7 @@ async fn work(door: &Service, caller: usize) {
             _ => durable(door, &text).await,
         };
         let output = json!(format!("echo: {text}"));
-        assert_eq!(
-            (&ended["status"], &ended["output_text"]),
-            (&json!("completed"), &output)
-        );
+        assert_members!(ended, {"status": "completed", "output_text": output});
         let session_id = ended["session_id"].as_str().unwrap();
         // What a result names can be read at once.
         door.get(&format!("/v1/sessions/{session_id}/messages")).await;
@@ -123,18 +120,14 @@ async fn work(door: &Service, caller: usize) {
     }
     let run = door.begin("echo", "endless").await;
     door.follow(&run, 0).await.until("message.delta").await;
-    let path = format!("/v1/runs/{}/stop", run["run_id"].as_str().unwrap());
-    let (status, answer) = door.call(Method::POST, &path, None).await;
-    assert_eq!(status, StatusCode::ACCEPTED, "{answer:#}");
+    door.control(&run, "stop").await;
     assert_eq!(door.ended(&run).await["status"], "stopped");
 }
 
 /// Makes a run whose steps are persisted.
 async fn durable(door: &Service, text: &str) -> Value {
     let body = json!({"agent": "echo", "input": text, "durability": "step"});
-    let (status, ended) = door.call(Method::POST, "/v1/runs", Some(body)).await;
-    assert_eq!(status, StatusCode::OK, "{ended:#}");
-    ended
+    door.post("/v1/runs", body).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

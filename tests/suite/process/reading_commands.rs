@@ -6,6 +6,8 @@ use test_support::databases::TestDatabase;
 use super::binary::{Ended, Home};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::members::{assert_members, column};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     runs_are_listed_and_shown,
@@ -37,10 +39,7 @@ fn text(value: &Value) -> &str {
 async fn runs_are_listed_and_shown(database: TestDatabase) {
     let home = Home::new(database.url());
     let first = json_of(&home, &["run", "What is 1 + 1?", "--json"]).await;
-    assert_eq!(
-        (&first["status"], &first["agent"], &first["mode"]),
-        (&json!("completed"), &json!("demo"), &json!("stream"))
-    );
+    assert_members!(first, {"status": "completed", "agent": "demo", "mode": "stream"});
     assert!(text(&first["output_text"]).contains("1 + 1 = 2"), "{first:#}");
     let second = json_of(&home, &["run", "What is 2 + 2?", "--thread", "ada", "--json"]).await;
     assert_eq!(second["thread"], "ada");
@@ -60,28 +59,16 @@ async fn runs_are_listed_and_shown(database: TestDatabase) {
         let list = [&["runs", "list"], arguments].concat();
         assert_eq!(first_words(&home, &list).await, expected, "{arguments:?}");
         let listed = json_of(&home, &[&list[..], &["--json"]].concat()).await;
-        let ids: Vec<&str> = listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|run| text(&run["run_id"]))
-            .collect();
-        assert_eq!(ids, expected, "{arguments:?}");
+        assert_eq!(column(&listed, "run_id"), expected, "{arguments:?}");
     }
     let keys = json_of(&home, &["keys", "list", "--json"]).await;
     assert_eq!(keys, json!([]));
     let figures = json_of(&home, &["gc", "--dry-run", "--json"]).await;
-    assert_eq!(
-        (&figures["sessions"], &figures["idempotency_keys"]),
-        (&json!(0), &json!(0))
-    );
+    assert_members!(figures, {"sessions": 0, "idempotency_keys": 0});
     home.succeed(&["keys", "create", "--tenant", "acme", "--label", "gateway"])
         .await;
     let keys = json_of(&home, &["keys", "list", "--json"]).await;
-    assert_eq!(
-        (&keys[0]["tenant"], &keys[0]["label"]),
-        (&json!("acme"), &json!("gateway"))
-    );
+    assert_members!(keys[0], {"tenant": "acme", "label": "gateway"});
     let complaint = home
         .fail(&["runs", "show", "01890000-0000-7000-8000-000000000000"])
         .await;
@@ -98,24 +85,12 @@ async fn a_thread_is_continued_with_and_without_a_service(database: TestDatabase
     assert!(first.stdout.contains("1 message(s)"), "{}", first.stdout);
     assert!(first.stderr.contains("continue with --thread ada"), "{}", first.stderr);
     let service = Service::start(&home).await;
-    let second = run("What is 2 + 2?").await;
-    assert!(
-        second.stdout.contains("2 message(s)"),
-        "{} {}",
-        second.stdout,
-        second.stderr
-    );
+    assert_contains!(run("What is 2 + 2?").await.stdout, "2 message(s)");
     service.stop().await;
-    let third = run("What is 3 + 3?").await;
-    assert!(
-        third.stdout.contains("3 message(s)"),
-        "{} {}",
-        third.stdout,
-        third.stderr
-    );
+    assert_contains!(run("What is 3 + 3?").await.stdout, "3 message(s)");
 
     let shown = json_of(&home, &["threads", "show", "ada"]).await;
-    assert_eq!((&shown["name"], &shown["version"]), (&json!("ada"), &json!(3)));
+    assert_members!(shown, {"name": "ada", "version": 3});
     assert_eq!(json_of(&home, &["threads", "show", "ada", "--json"]).await, shown);
     assert_eq!(json_of(&home, &["threads", "list", "--json"]).await, json!([shown]));
     assert_eq!(first_words(&home, &["threads", "list"]).await, ["ada"]);
@@ -133,14 +108,10 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
         "model = 'demo/demo'\ndescription = 'Writes.'",
     );
     let service = Service::start(&home).await;
-    let put = service.request(reqwest::Method::PUT, "/v1/agents/counter");
-    let (status, body) = super::service::read(put, Some(json!({"model": "demo/demo"}))).await;
-    assert!(status.is_success(), "{body:#}");
+    service.put_agent("counter", json!({"model": "demo/demo"})).await;
     service.stop().await;
-    assert_eq!(
-        first_words(&home, &["agents", "list"]).await,
-        ["counter", "demo", "writer"]
-    );
+    let names = first_words(&home, &["agents", "list"]).await;
+    assert_eq!(names, ["counter", "demo", "writer"]);
     let table = home.succeed(&["agents", "list"]).await;
     let from: Vec<_> = table
         .lines()
@@ -151,14 +122,8 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
     let listed = json_of(&home, &["agents", "list", "--json"]).await;
     let shown = json_of(&home, &["agents", "show", "writer"]).await;
     home.succeed(&["agents", "show", "writer", "--json"]).await;
-    assert_eq!(
-        (&shown["name"], &shown["description"]),
-        (&json!("writer"), &json!("Writes."))
-    );
-    assert_eq!(
-        (&shown["version"], &shown["tools"]),
-        (&listed[2]["version"], &listed[2]["tools"])
-    );
+    assert_members!(shown, {"name": "writer", "description": "Writes."});
+    assert_members!(shown, {"version": listed[2]["version"], "tools": listed[2]["tools"]});
     for (name, expected) in [("nobody", "\n"), ("writr", ", did you mean \"writer\"?\n")] {
         let complaint = home.fail(&["agents", "show", name]).await;
         let expected = format!("there is no agent named {name:?}{expected}");
@@ -186,8 +151,8 @@ async fn an_id_of_the_wrong_kind_is_named(database: TestDatabase) {
 async fn json_equals_that_of_the_api(database: TestDatabase) {
     let home = Home::new(database.url());
     let service = Service::start(&home).await;
-    let put = service.request(reqwest::Method::PUT, "/v1/agents/counter");
-    super::service::read(put, Some(json!({"model": "demo/demo", "budget": {"max_steps": 3}}))).await;
+    let counter = json!({"model": "demo/demo", "budget": {"max_steps": 3}});
+    service.put_agent("counter", counter).await;
     let first = json_of(&home, &["run", "What is 1 + 1?", "--thread", "ada", "--json"]).await;
     let second = json_of(&home, &["run", "What is 2 + 2?", "--thread", "ada", "--json"]).await;
     let [first, second] = [&first, &second].map(|run| (text(&run["run_id"]), text(&run["session_id"])));
@@ -223,10 +188,8 @@ async fn json_equals_that_of_the_api(database: TestDatabase) {
         assert_eq!(expected, served, "{arguments:?}");
     }
     assert_eq!(first_words(&home, &["sessions", "list"]).await, [second.1, first.1]);
-    assert_eq!(
-        first_words(&home, &["sessions", "list", "--limit", "1"]).await,
-        [second.1]
-    );
+    let last = first_words(&home, &["sessions", "list", "--limit", "1"]).await;
+    assert_eq!(last, [second.1]);
     service.stop().await;
 }
 

@@ -4,52 +4,22 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use test_support::databases::TestDatabase;
-use test_support::redis_server::PrivateServer;
+use test_support::gate::Gate;
 use test_support::wait::until;
 
-use super::binary::{Home, PATIENCE};
+use super::binary::PATIENCE;
 use super::service::Service;
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-
-/// Two services that share everything.
-pub(super) struct Replicas {
-    pub(super) mock: MockModel,
-    pub(super) here: Service,
-    pub(super) there: Service,
-    // These go away after the services that use them.
-    redis: PrivateServer,
-    _home: Home,
-    _database: TestDatabase,
-}
+use super::workers::Pair;
+use crate::support::mock_model::{Reply, content_text, last_user_text};
+use crate::support::test_app::run_path;
 
 /// Starts replicas, or prints why the test is skipped.
-async fn replicas() -> Option<Replicas> {
-    replicas_with(|request| match last_user_text(request).as_str() {
+async fn replicas() -> Option<Pair> {
+    let model = |request: &Value| match last_user_text(request).as_str() {
         "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
         text => Reply::text(&format!("{}: {text}", content_text(&request["messages"][0]["content"]))),
-    })
-    .await
-}
-
-/// Starts replicas with this model.
-pub(super) async fn replicas_with(model: impl Fn(&Value) -> Reply + Send + 'static) -> Option<Replicas> {
-    let database = TestDatabase::postgres().await?;
-    let redis = PrivateServer::start()?;
-    let mock = MockModel::start(model).await;
-    let home = Home::new(database.url())
-        .with_mock(&mock)
-        .variable("AGENT_RUNTIME__BOARD__URL", &redis.url())
-        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
-    let (here, there) = tokio::join!(Service::start(&home), Service::start(&home));
-    Some(Replicas {
-        mock,
-        here,
-        there,
-        redis,
-        _home: home,
-        _database: database,
-    })
+    };
+    Pair::start(["all", "all"], Gate::new(), model).await
 }
 
 /// Reads the status of a run.
@@ -64,12 +34,11 @@ const STALE: Duration = Duration::from_millis(100);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_agent_is_used_at_once_here_and_soon_there() {
     let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, .. } = &replicas;
+    let Pair { here, there, .. } = &replicas;
     let says = async |service: &Service| service.run("changing", None, "hi").await["output_text"].clone();
     for round in 0..8 {
         let agent = json!({"model": "mock/m", "system_prompt": format!("v{round}")});
-        let (status, problem) = here.call(Method::PUT, "/v1/agents/changing", Some(agent)).await;
-        assert!(status.is_success(), "{problem:#}");
+        here.put_agent("changing", agent).await;
         let changed = Instant::now();
         let wanted = json!(format!("v{round}: hi"));
         // Runs at both replicas while the first one answers, so that both have the agent in memory.
@@ -84,15 +53,13 @@ async fn a_changed_agent_is_used_at_once_here_and_soon_there() {
             }
         }
     }
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
+    replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_replica_shows_a_live_run() {
     let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, .. } = &replicas;
+    let Pair { here, there, .. } = &replicas;
     let root = here.run("echo", None, "root").await;
     let base = &root["session_id"];
     let mut events = here.stream(json!({"input": "endless", "base_session_id": base})).await;
@@ -103,30 +70,25 @@ async fn every_replica_shows_a_live_run() {
     assert_eq!(status(there, run_id).await.unwrap(), "running");
     let listed = there.get("/v1/runs?status=running").await;
     assert_eq!(listed["data"][0]["run_id"], begun["run_id"], "{listed:#}");
-    let reserved = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
-    let (code, problem) = there.call(Method::GET, &reserved, None).await;
-    assert_eq!(
-        (code, &problem["code"], &problem["run_id"]),
-        (StatusCode::NOT_FOUND, &json!("session_not_committed"), &begun["run_id"])
-    );
+    let problem = there.uncommitted(&begun).await;
+    assert_eq!(problem["run_id"], begun["run_id"]);
     let rival = json!({"agent": "echo", "input": "rival", "base_session_id": base, "conflict": "reject"});
-    let (code, problem) = there.call(Method::POST, "/v1/runs", Some(rival)).await;
-    assert_eq!((code, &problem["run_id"]), (StatusCode::CONFLICT, &begun["run_id"]));
+    let conflict = "base_session_conflict";
+    let problem = there.refused(Method::POST, "/v1/runs", Some(rival), conflict).await;
+    assert_eq!(problem["run_id"], begun["run_id"]);
 
     drop(events);
     until("the end is not known", async || {
         status(there, run_id).await.unwrap() == "cancelled"
     })
     .await;
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
+    replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_continues_at_any_replica() {
     let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, mock, .. } = &replicas;
+    let Pair { here, there, mock, .. } = &replicas;
     let mut last = here.run("echo", None, "turn 0").await;
     for turn in 1..10 {
         let service = if turn % 2 == 0 { here } else { there };
@@ -143,40 +105,13 @@ async fn a_conversation_continues_at_any_replica() {
         .filter(|message| message["role"] == "user");
     let texts: Vec<_> = users.map(|message| content_text(&message["content"])).collect();
     assert_eq!(texts, (0..10).map(|turn| format!("turn {turn}")).collect::<Vec<_>>());
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_version_of_an_agent_is_used_everywhere_soon() {
-    let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, .. } = &replicas;
-    for prompt in ["first", "second"] {
-        let definition = json!({"model": "mock/m", "system_prompt": prompt});
-        let (code, body) = here.call(Method::PUT, "/v1/agents/shared", Some(definition)).await;
-        assert!(code.is_success(), "{body:#}");
-        until("the new version does not answer", async || {
-            let (code, result) = there
-                .call(
-                    Method::POST,
-                    "/v1/runs",
-                    Some(json!({"agent": "shared", "input": "hi"})),
-                )
-                .await;
-            code == StatusCode::OK && result["output_text"] == format!("{prompt}: hi")
-        })
-        .await;
-    }
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
+    replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
     let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, .. } = &replicas;
+    let Pair { here, there, .. } = &replicas;
     let root = here.run("echo", None, "root").await;
     let base = root["session_id"].clone();
     let mut events = here.stream(json!({"input": "endless", "base_session_id": base})).await;
@@ -187,7 +122,7 @@ async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
     here.signal("TERM");
     let ended = events.rest().await;
     assert_eq!(ended.last().unwrap()["type"], "run.cancelled");
-    let Replicas { here, there, redis, .. } = replicas;
+    let Pair { here, there, redis, .. } = replicas;
     let ended = here.end_within(PATIENCE).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 
@@ -195,8 +130,7 @@ async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
     assert_eq!(status(&there, run_id).await.unwrap(), "cancelled");
     assert_eq!(there.get("/v1/runs?status=running").await["data"], json!([]));
     let heir = json!({"agent": "echo", "input": "heir", "base_session_id": base, "conflict": "reject"});
-    let (code, result) = there.call(Method::POST, "/v1/runs", Some(heir)).await;
-    assert_eq!(code, StatusCode::OK, "{result:#}");
+    there.post("/v1/runs", heir).await;
     there.stop().await;
     // Events stay for a while, and nothing else.
     let others = "local others = 0
@@ -214,17 +148,14 @@ async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_of_a_killed_replica_is_unreachable() {
     let Some(replicas) = replicas().await else { return };
-    let Replicas { here, there, .. } = replicas;
+    let Pair { here, there, .. } = replicas;
     let mut events = here.stream(json!({"input": "endless"})).await;
     let begun = events.until("run.started").await["data"].clone();
     events.until("message.delta").await;
-    let steer = format!("/v1/runs/{}/steer", begun["run_id"].as_str().unwrap());
+    let steer = run_path(&begun, "/steer");
     let message = json!({"id": "m", "input": "mind this"});
-    let steered = there.call(Method::POST, &steer, Some(message.clone())).await;
-    assert_eq!(
-        steered,
-        (StatusCode::ACCEPTED, json!({"id": "m", "status": "received"}))
-    );
+    let steered = there.post(&steer, message.clone()).await;
+    assert_eq!(steered, json!({"id": "m", "status": "received"}));
     here.signal("KILL");
     here.end_within(PATIENCE).await;
     until("somebody hears the message", async || {
@@ -245,7 +176,7 @@ async fn an_outage_of_the_board_stops_no_run() {
     let base = root["session_id"].as_str();
     replicas.there.run("echo", base, "next").await;
     drop(events);
-    let Replicas { here, there, .. } = replicas;
+    let Pair { here, there, .. } = replicas;
     for service in [here, there] {
         service.signal("TERM");
         let ended = service.end_within(PATIENCE).await;

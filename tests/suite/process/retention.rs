@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::redis_server::PrivateServer;
-use tokio::time::{sleep, timeout};
+use test_support::wait::until;
 
-use super::binary::{GLANCE, Home, PATIENCE};
+use super::binary::Home;
 use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::text::assert_contains;
 
 on_every_store!(
     a_sweep_removes_what_its_dry_run_listed,
@@ -32,11 +33,7 @@ async fn a_sweep_removes_what_its_dry_run_listed(database: TestDatabase) {
     let home = Home::new(database.url());
     runs(&home, 2).await;
     let off = home.run(&["gc"]).await;
-    assert!(
-        off.stderr.contains("retention is off: neither `retention.max_age` nor"),
-        "{}",
-        off.stderr
-    );
+    assert_contains!(off.stderr, "retention is off: neither `retention.max_age` nor");
     let unswept = off.stdout;
     assert!(unswept.starts_with("removed:\n"), "{unswept}");
     assert_eq!((figure(&unswept, "sessions"), figure(&unswept, "bytes")), (0, 0));
@@ -64,12 +61,8 @@ async fn the_service_sweeps_by_itself(database: TestDatabase) {
         .variable("AGENT_RUNTIME__RETENTION__INTERVAL", "100ms");
     runs(&home, 1).await;
     let service = Service::start(&home).await;
-    let swept = async {
-        while database.number("select count(*) from sessions").await > 0 {
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, swept).await.unwrap();
+    let sessions = "select count(*) from sessions";
+    until("nothing is swept", async || database.number(sessions).await == 0).await;
     service.stop().await;
 }
 
@@ -93,10 +86,7 @@ async fn a_tenant_is_deleted_with_all_its_data(database: TestDatabase) {
         );
     }
     let complaint = home.fail(&["tenants", "delete", "default", "--yes"]).await;
-    assert!(
-        complaint.contains("there is nothing of a tenant default"),
-        "{complaint}"
-    );
+    assert_contains!(complaint, "there is nothing of a tenant default");
     let service = Service::start(&home).await.with_key(key.trim());
     let sessions: Value = service.get("/v1/sessions").await;
     assert_eq!(sessions["data"], json!([]));
@@ -116,12 +106,7 @@ async fn a_tenant_is_removed_from_redis_as_well() {
     let events = service.stream(json!({"input": "hi", "agent": "echo"})).await;
     drop(events);
     let keys = async || redis.command(&["DBSIZE"]);
-    let published = async {
-        while keys().await == ":0" {
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, published).await.unwrap();
+    until("nothing is on the board", async || keys().await != ":0").await;
     service.stop().await;
     let printed = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
     assert!(printed.contains("\nremoved from Redis: "), "{printed}");

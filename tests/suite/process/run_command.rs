@@ -3,17 +3,18 @@
 use std::fs;
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use test_support::databases::TestDatabase;
-use test_support::wait::until;
-use tokio::time::{sleep, timeout};
+use test_support::wait::{until, until_found};
 
-use super::binary::{GLANCE, Home, PATIENCE, Process};
+use super::binary::{Home, Process};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     a_signal_ends_a_run_with_what_it_has,
@@ -27,13 +28,11 @@ async fn endless_model() -> MockModel {
 
 /// Waits until the process has printed so many bytes.
 async fn until_printed(process: &mut Process, length: usize) {
-    let speaking = async {
-        while process.stdout().len() < length {
-            assert!(process.status().is_none(), "{}", process.stderr());
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, speaking).await.unwrap();
+    until("the process prints no more", async || {
+        assert!(process.status().is_none(), "{}", process.stderr());
+        process.stdout().len() >= length
+    })
+    .await;
 }
 
 /// Returns the only run that there is, which must be a stopped one.
@@ -48,7 +47,7 @@ async fn stopped_run(service: &Service) -> Value {
 
 /// Returns the text of the last message of the session.
 async fn last_text(service: &Service, run: &Value) -> String {
-    let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let session = session_path(run, "");
     let session = service.get(&session).await;
     let messages = session["message_history_state"]["messages"].as_array().unwrap();
     messages.last().unwrap()["content"][0]["text"]
@@ -73,12 +72,7 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
         let mut process = home.start_shell(&format!("exec env --default-signal=HUP agent-runtime {line}"));
         if arguments.contains(&"--json") {
             // It prints nothing before its end.
-            let asking = async {
-                while mock.asked() < 4 {
-                    sleep(GLANCE).await;
-                }
-            };
-            timeout(PATIENCE, asking).await.unwrap();
+            until("the model is never asked", async || mock.asked() >= 4).await;
         } else {
             until_printed(&mut process, 30).await;
         }
@@ -107,10 +101,7 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
         let shown: Value = serde_json::from_str(&shown).unwrap();
         if arguments.contains(&"--json") {
             let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
-            assert_eq!(
-                (&printed["run_id"], &printed["status"]),
-                (&runs[0]["run_id"], &runs[0]["status"])
-            );
+            assert_members!(printed, {"run_id": runs[0]["run_id"], "status": runs[0]["status"]});
         } else {
             let messages = shown["message_history_state"]["messages"].as_array().unwrap();
             let published = messages.last().unwrap()["content"][0]["text"].as_str().unwrap();
@@ -133,7 +124,7 @@ async fn a_signal_stops_a_run_that_waits_for_its_thread(database: TestDatabase) 
     let home = Home::new(database.url()).with_mock(&mock);
     let service = Service::start(&home).await;
     let first = json!({"agent": "echo", "input": "first", "thread": "ada", "mode": "async"});
-    let (_, first) = service.call(Method::POST, "/v1/runs", Some(first)).await;
+    let first = service.post("/v1/runs", first).await;
     let complaint = home.fail(&["run", "hi", "--agent", "echo", "--thread", "ada"]).await;
     assert!(complaint.contains("if_busy"), "{complaint}");
     let complaint = home.fail(&["run", "hi", "--thread", "ada", "--if-busy", "wait"]).await;
@@ -142,24 +133,17 @@ async fn a_signal_stops_a_run_that_waits_for_its_thread(database: TestDatabase) 
     }
     let waiting = ["run", "hi", "--agent", "echo", "--thread", "ada", "--if-busy", "queue"];
     let mut process = home.start(&waiting);
-    let second = timeout(PATIENCE, async {
-        loop {
-            assert!(process.status().is_none(), "{}", process.stderr());
-            let runs = service.get("/v1/runs?status=queued").await;
-            if runs["data"] != json!([]) {
-                return runs["data"][0].clone();
-            }
-            sleep(GLANCE).await;
-        }
-    })
-    .await
-    .unwrap();
+    let second = until_found("no run is queued", async || {
+        assert!(process.status().is_none(), "{}", process.stderr());
+        let runs = service.get("/v1/runs?status=queued").await;
+        runs["data"].get(0).cloned()
+    });
+    let second = second.await;
     process.signal("TERM");
     let ended = process.end().await;
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
     assert!(ended.stderr.contains("status queued"), "{}", ended.stderr);
-    let stop = format!("/v1/runs/{}/stop", first["run_id"].as_str().unwrap());
-    service.call(Method::POST, &stop, None).await;
+    service.control(&first, "stop").await;
     for run in [&first, &second] {
         assert_eq!(service.ended(run).await["status"], "stopped");
     }
@@ -201,16 +185,9 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
         // The run may have been accepted just before the signal arrived. Then this process stops
         // it, or the next one.
         assert!(["cancelled", "stopped", "queued"].contains(&status), "{run:#}");
-        assert!(
-            ended.stderr.contains(&format!("run {run_id}  status {status}")),
-            "{}",
-            ended.stderr
-        );
+        assert_contains!(ended.stderr, &format!("run {run_id}  status {status}"));
         let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert_eq!(
-            (&printed["run_id"], &printed["status"]),
-            (&run["run_id"], &run["status"])
-        );
+        assert_members!(printed, {"run_id": run["run_id"], "status": run["status"]});
         // The thread is free.
         home.succeed(&["run", "hi", "--agent", "demo", "--thread", "ada"]).await;
     }
@@ -230,11 +207,7 @@ async fn a_run_whose_output_is_closed_is_stopped() {
             "{}",
             ended.stderr
         );
-        assert!(
-            ended.stderr.contains("error: standard output is closed"),
-            "{}",
-            ended.stderr
-        );
+        assert_contains!(ended.stderr, "error: standard output is closed");
         let service = Service::start(&home).await;
         let run = stopped_run(&service).await;
         assert!(last_text(&service, &run).await.starts_with("on on"));
@@ -265,15 +238,14 @@ async fn a_light_run_in_progress_is_referred_to_its_service() {
     let home = Home::with_file().with_mock(&mock);
     let service = Service::start(&home).await;
     let mut events = service.stream(json!({"input": "hi"})).await;
-    let run_id = events.until("run.started").await["run_id"].as_str().unwrap().to_owned();
-    let complaint = home.fail(&["runs", "show", &run_id]).await;
+    let run = events.until("run.started").await;
+    let run_id = run["run_id"].as_str().unwrap();
+    let complaint = home.fail(&["runs", "show", run_id]).await;
     for part in ["has no run", "while it is at work", &format!("GET /v1/runs/{run_id}")] {
         assert!(complaint.contains(part), "no {part:?} in {complaint}");
     }
-    service
-        .call(Method::POST, &format!("/v1/runs/{run_id}/stop"), None)
-        .await;
+    service.control(&run, "stop").await;
     events.rest().await;
-    assert_eq!(home.run(&["runs", "show", &run_id]).await.code, Some(0));
+    assert_eq!(home.run(&["runs", "show", run_id]).await.code, Some(0));
     service.stop().await;
 }

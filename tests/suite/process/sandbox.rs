@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use test_support::wait::{until, until_found};
 
-use super::binary::{Ended, GLANCE, Home, PATIENCE};
+use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
+use crate::support::members::extended;
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 /// The directory of commands, relative to the home.
-pub(super) const DIRECTORY: &str = "commands";
+const DIRECTORY: &str = "commands";
 
 /// A home with a directory for commands of its own.
-pub(super) fn home() -> Home {
+fn home() -> Home {
     let home = Home::with_file();
     let directory = home.path().join(DIRECTORY);
     home.variable("AGENT_RUNTIME__SANDBOX__DIRECTORY", directory.to_str().unwrap())
@@ -25,39 +28,35 @@ pub(super) fn home() -> Home {
 
 /// Waits until the service has said what holds, and returns the line.
 async fn line(service: &Service) -> String {
-    let saying = async {
-        loop {
-            let log = service.log();
-            if let Some(line) = log.lines().find(|line| line.contains("sandbox: ")) {
-                return line.to_owned();
-            }
-            sleep(GLANCE).await;
-        }
-    };
-    timeout(PATIENCE, saying).await.expect("no line about the sandbox")
+    until_found("no line about the sandbox", async || {
+        let log = service.log();
+        let line = log.lines().find(|line| line.contains("sandbox: "));
+        line.map(str::to_owned)
+    })
+    .await
 }
 
-pub(super) async fn put(service: &Service, name: &str, definition: Value) -> (StatusCode, Value) {
-    let mut whole = json!({"model": "demo/demo", "driver": "scripted", "tools": ["shell", "read_file"]});
-    let fields = whole.as_object_mut().unwrap();
-    fields.extend(definition.as_object().unwrap().clone());
-    service
-        .call(Method::PUT, &format!("/v1/agents/{name}"), Some(whole))
-        .await
+/// Returns the definition of an agent that plays a script with a shell.
+fn scripted(more: &Value) -> Value {
+    let definition = json!({"model": "demo/demo", "driver": "scripted", "tools": ["shell", "read_file"]});
+    extended(definition, more)
+}
+
+/// Defines an agent that plays a script with a shell.
+pub(super) async fn put(service: &Service, name: &str, more: Value) {
+    service.put_agent(name, scripted(&more)).await;
 }
 
 /// Defines an agent that runs these commands, one after the other.
 pub(super) async fn put_commands(service: &Service, name: &str, commands: &[&str]) {
     let call = |command: &&str| json!({"tool_calls": [{"name": "shell", "arguments": {"command": command}}]});
     let script = commands.iter().map(call).chain([json!({"text": "done"})]);
-    let (status, answer) = put(service, name, json!({"script": script.collect::<Vec<_>>()})).await;
-    assert!(status.is_success(), "{answer:#}");
+    put(service, name, json!({"script": script.collect::<Vec<_>>()})).await;
 }
 
 /// Returns the texts of the results of a session's calls.
 pub(super) async fn results(service: &Service, run: &Value) -> Vec<String> {
-    let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-    let messages = service.get(&path).await;
+    let messages = service.get(&session_path(run, "/messages")).await;
     let messages = messages["data"].as_array().unwrap().iter();
     let results = messages.filter(|message| message["role"] == "tool");
     let text = |message: &Value| message["content"][0]["content"][0]["text"].as_str().unwrap().to_owned();
@@ -87,28 +86,13 @@ impl Long {
     }
 
     pub(super) async fn until(&self, processes: usize) {
-        let waiting = async {
-            while self.processes() != processes {
-                sleep(GLANCE).await;
-            }
-        };
-        let waited = timeout(PATIENCE, waiting).await;
-        assert!(
-            waited.is_ok(),
-            "{} processes are there, not {processes}",
-            self.processes()
-        );
+        let missing = format!("there are never {processes} processes");
+        until(&missing, async || self.processes() == processes).await;
     }
 }
 
-pub(super) async fn signal_run(service: &Service, run: &Value, action: &str) {
-    let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
-    let (status, answer) = service.call(Method::POST, &path, None).await;
-    assert!(status.is_success(), "{answer:#}");
-}
-
 /// Waits for the end, which must be in order.
-pub(super) async fn end(service: Service) -> Ended {
+async fn end(service: Service) -> Ended {
     let ended = service.end_within(PATIENCE).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
@@ -122,10 +106,7 @@ async fn the_service_says_what_keeps_commands_in() {
     let said = line(&service).await;
     let (_, said) = said.split_once("sandbox: ").unwrap();
     assert!(said.starts_with("landlock abi "), "{said}");
-    assert!(
-        said.contains(", seccomp, ") && said.contains("no user namespace"),
-        "{said}"
-    );
+    assert_contains!(said, ", seccomp, ", "no user namespace");
     assert_eq!(service.log().matches("sandbox: ").count(), 1);
     put_commands(
         &service,
@@ -145,32 +126,29 @@ async fn the_service_says_what_keeps_commands_in() {
 async fn the_service_refuses_to_start_with_less_than_is_required() {
     let home = home();
     let refusal = home.fail(&["serve", "--set", "sandbox.landlock_abi=99"]).await;
-    assert!(
-        refusal.contains("commands can't run as the configuration demands: landlock abi 99 is required"),
-        "{refusal}"
+    assert_contains!(
+        refusal,
+        "commands can't run as the configuration demands: landlock abi 99 is required"
     );
     let cgroup = format!("sandbox.cgroup={}", home.path().display());
     let refusal = home.fail(&["serve", "--set", &cgroup]).await;
-    assert!(
-        refusal.contains("commands can't run as the configuration demands: commands can't have control groups"),
-        "{refusal}"
+    assert_contains!(
+        refusal,
+        "commands can't run as the configuration demands: commands can't have control groups"
     );
     let directory = home.path().join(DIRECTORY);
     fs::create_dir_all(&directory).unwrap();
     fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).unwrap();
     let refusal = home.fail(&["serve", "--set", "sandbox.required=true"]).await;
-    assert!(
-        refusal.contains("the directory of the sandbox can't be used"),
-        "{refusal}"
-    );
+    assert_contains!(refusal, "the directory of the sandbox can't be used");
     // Unless commands are required, only they fail.
     let service = Service::start(&home).await;
     put_commands(&service, "sh", &["echo x"]).await;
     let run = service.run("sh", None, "go").await;
     let results = results(&service, &run).await;
-    assert!(
-        results[0].contains("this service can't run commands: the directory of the sandbox can't be used"),
-        "{results:?}"
+    assert_contains!(
+        results[0],
+        "this service can't run commands: the directory of the sandbox can't be used"
     );
     service.stop().await;
 }
@@ -187,11 +165,7 @@ async fn the_service_refuses_to_start_without_namespaces_that_are_required() {
         return eprintln!("SKIPPED: there are no user namespaces here: {}", ended.stderr);
     }
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("namespaces are required and missing"),
-        "{}",
-        ended.stderr
-    );
+    assert_contains!(ended.stderr, "namespaces are required and missing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -199,10 +173,7 @@ async fn without_isolation_the_service_says_so() {
     let home = home();
     let service = Service::start_with(&home, &["--set", "sandbox.isolation=none"]).await;
     let said = line(&service).await;
-    assert!(
-        said.contains("sandbox: none, commands may do what the service may do"),
-        "{said}"
-    );
+    assert_contains!(said, "sandbox: none, commands may do what the service may do");
     put_commands(&service, "sh", &["head -c 5 /proc/version; sleep 1000 & echo x"]).await;
     let run = service.run("sh", None, "go").await;
     assert_eq!(results(&service, &run).await, ["Linuxx\n"]);
@@ -219,48 +190,83 @@ async fn a_definition_can_not_choose_the_isolation() {
         json!({"isolation": "none"}),
         json!({"tools": [{"name": "shell", "isolation": "none"}]}),
     ] {
-        let (status, problem) = put(&service, "sh", more.clone()).await;
+        let put = service.call(Method::PUT, "/v1/agents/sh", Some(scripted(&more)));
+        let (status, problem) = put.await;
         assert!(status.is_client_error(), "{more}: {status} {problem:#}");
     }
     let call = json!({"name": "shell", "arguments": {"command": "echo x", "isolation": "none"}});
     let script = json!({"script": [{"tool_calls": [call]}, {"text": "done"}]});
-    let (status, _) = put(&service, "sh", script).await;
-    assert!(status.is_success());
+    put(&service, "sh", script).await;
     let run = service.run("sh", None, "go").await;
     let results = results(&service, &run).await;
     assert!(results[0].contains("isolation"), "{results:?}");
     service.stop().await;
 }
 
+/// Starts a run that executes a command, maybe as a background job, and waits for its end.
+async fn begin(service: &Service, long: &Long, is_job: bool) -> Value {
+    if is_job {
+        let call = |name: &str, arguments: Value| json!({"tool_calls": [{"name": name, "arguments": arguments}]});
+        let script = json!([
+            call("shell", json!({"command": "echo before > first"})),
+            call("shell", json!({"command": long.command, "background": true})),
+            call("shell_job", json!({"id": "job-1", "action": "wait", "timeout_seconds": 300})),
+            {"text": "done"},
+        ]);
+        put(
+            service,
+            "sh",
+            json!({"script": script, "tools": ["shell", "shell_job"]}),
+        )
+        .await;
+    } else {
+        put_commands(service, "sh", &["echo before > first", &long.command]).await;
+    }
+    let run = service.begin("sh", "go").await;
+    long.until(3).await;
+    run
+}
+
+/// Checks that no process is left. No job has any when its run has ended.
+async fn assert_gone(long: &Long, is_job: bool) {
+    if is_job {
+        assert_eq!(long.processes(), 0);
+    }
+    long.until(0).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_leaves_no_process() {
-    let home = home();
-    let service = Service::start(&home).await;
-    let long = Long::new(1);
-    put_commands(&service, "sh", &[&long.command]).await;
-    service.begin("sh", "go").await;
-    long.until(3).await;
-    service.signal("KILL");
-    long.until(0).await;
+    for (number, is_job) in [(1, false), (11, true)] {
+        let home = home();
+        let service = Service::start(&home).await;
+        let long = Long::new(number);
+        begin(&service, &long, is_job).await;
+        service.signal("KILL");
+        long.until(0).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_command_of_a_run_that_is_ended_is_killed() {
     let home = home();
     let service = Service::start(&home).await;
-    for (number, action, status) in [(2, "stop", "stopped"), (3, "cancel", "cancelled")] {
+    for (number, action, status, is_job) in [
+        (2, "stop", "stopped", false),
+        (3, "cancel", "cancelled", false),
+        (12, "stop", "stopped", true),
+        (13, "cancel", "cancelled", true),
+    ] {
         let long = Long::new(number);
-        put_commands(&service, "sh", &["echo before > first", &long.command]).await;
-        let run = service.begin("sh", "go").await;
-        long.until(3).await;
-        signal_run(&service, &run, action).await;
+        let run = begin(&service, &long, is_job).await;
+        service.control(&run, action).await;
         let ended = service.ended(&run).await;
         assert_eq!(ended["status"], status, "{ended:#}");
-        long.until(0).await;
+        assert_gone(&long, is_job).await;
         if status == "stopped" {
             // What the commands have made is in the session.
             for (file, content) in [("first", "before\n"), ("file", "begun\n")] {
-                let path = format!("/v1/sessions/{}/files/{file}", ended["session_id"].as_str().unwrap());
+                let path = session_path(&ended, &format!("/files/{file}"));
                 let response = service.request(Method::GET, &path).send().await.unwrap();
                 assert_eq!(response.status(), StatusCode::OK, "{file}");
                 assert_eq!(response.text().await.unwrap(), content);
@@ -272,18 +278,18 @@ async fn the_command_of_a_run_that_is_ended_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_ends_commands() {
-    let home = home();
-    let service = Service::start(&home).await;
-    let long = Long::new(4);
-    put_commands(&service, "sh", &[&long.command]).await;
-    service.begin("sh", "go").await;
-    long.until(3).await;
-    service.signal("TERM");
-    end(service).await;
-    long.until(0).await;
-    // Nothing of the directories is left either.
-    let left: Vec<_> = fs::read_dir(home.path().join(DIRECTORY)).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    for (number, is_job) in [(4, false), (14, true)] {
+        let home = home();
+        let service = Service::start(&home).await;
+        let long = Long::new(number);
+        begin(&service, &long, is_job).await;
+        service.signal("TERM");
+        end(service).await;
+        assert_gone(&long, is_job).await;
+        // Nothing of the directories is left either.
+        let left: Vec<_> = fs::read_dir(home.path().join(DIRECTORY)).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
 
 /// Each writes its name, and finds nothing else for as long as the other runs.
@@ -363,7 +369,7 @@ async fn a_command_reaches_no_directory_of_another_run() {
             names.sort();
             assert_eq!(names, ["file", "secret"]);
         }
-        signal_run(&service, &victim, "cancel").await;
+        service.control(&victim, "cancel").await;
         service.ended(&victim).await;
         service.stop().await;
     }

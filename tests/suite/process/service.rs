@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use agent_runtime::http::ProblemCode;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use test_support::wait::{until, until_found};
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::binary::{Ended, GLANCE, Home, PATIENCE, Process};
-use crate::support::test_app::{plain_client, sse_data};
+use super::binary::{Ended, Home, PATIENCE, Process};
+use crate::support::test_app::{plain_client, run_path, session_path, sse_data};
 
 /// A service that listens.
 #[derive(Debug)]
@@ -42,23 +44,14 @@ impl Service {
 
     /// Waits until a process that was started as a service listens.
     pub(super) async fn listening(mut process: Process) -> Self {
-        let listening = async {
-            loop {
-                let banner = process.stdout();
-                if let Some((_, rest)) = banner.split_once("listening on  http://")
-                    && let Some((address, _)) = rest.split_once("  ")
-                {
-                    return address.to_owned();
-                }
-                assert!(
-                    process.status().is_none(),
-                    "the service did not start: {}",
-                    process.stderr()
-                );
-                sleep(GLANCE).await;
-            }
-        };
-        let address = timeout(PATIENCE, listening).await.expect("the service does not listen");
+        let address = until_found("the service does not listen", async || {
+            let is_at_work = process.status().is_none();
+            assert!(is_at_work, "the service did not start: {}", process.stderr());
+            let banner = process.stdout();
+            let (_, rest) = banner.split_once("listening on  http://")?;
+            rest.split_once("  ").map(|(address, _)| address.to_owned())
+        });
+        let address = address.await;
         Self {
             process,
             address,
@@ -94,14 +87,51 @@ impl Service {
         body
     }
 
+    /// Makes a request that must succeed, and returns the response.
+    pub(super) async fn ok(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let (status, answer) = self.call(method, path, body).await;
+        assert!(status.is_success(), "{path}: {status} {answer:#}");
+        answer
+    }
+
+    /// Posts a document, which must succeed, and returns the response.
+    pub(super) async fn post(&self, path: &str, body: Value) -> Value {
+        self.ok(Method::POST, path, Some(body)).await
+    }
+
+    /// Makes a request that must end in this problem, and returns the problem.
+    pub(super) async fn refused(&self, method: Method, path: &str, body: Option<Value>, code: &str) -> Value {
+        let (status, problem) = self.call(method, path, body).await;
+        let known = ProblemCode::find(code).unwrap().status();
+        assert_eq!(problem["code"], code, "{path}: {status} {problem:#}");
+        assert_eq!(status.as_u16(), known.as_u16(), "{problem:#}");
+        problem
+    }
+
+    /// Checks that a run has made no session, and returns the problem.
+    pub(super) async fn uncommitted(&self, run: &Value) -> Value {
+        let session = session_path(run, "");
+        self.refused(Method::GET, &session, None, "session_not_committed").await
+    }
+
+    /// Makes an agent.
+    pub(super) async fn put_agent(&self, name: &str, definition: Value) -> Value {
+        self.ok(Method::PUT, &format!("/v1/agents/{name}"), Some(definition))
+            .await
+    }
+
+    /// Sends a request without a body about a run, such as `stop`.
+    pub(super) async fn control(&self, run: &Value, action: &str) -> Value {
+        self.ok(Method::POST, &run_path(run, &format!("/{action}")), None).await
+    }
+
     /// Makes a run that must complete, and returns its result.
     pub(super) async fn run(&self, agent: &str, base: Option<&str>, text: &str) -> Value {
         let mut body = json!({"agent": agent, "input": text});
         if let Some(base) = base {
             body["base_session_id"] = json!(base);
         }
-        let (status, result) = self.call(Method::POST, "/v1/runs", Some(body)).await;
-        assert_eq!(status, StatusCode::OK, "{result:#}");
+        let result = self.post("/v1/runs", body).await;
         assert_eq!(result["status"], "completed", "{result:#}");
         result
     }
@@ -133,7 +163,7 @@ impl Service {
 
     /// Follows the events of a run after the one of the number.
     pub(super) async fn follow(&self, run: &Value, after: u64) -> Events {
-        let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+        let path = run_path(run, "/events");
         let request = self.request(Method::GET, &path).header("last-event-id", after);
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -146,7 +176,7 @@ impl Service {
 
     /// Waits until a run has ended, and returns it.
     pub(super) async fn ended(&self, run: &Value) -> Value {
-        let path = format!("/v1/runs/{}?wait=10s", run["run_id"].as_str().unwrap());
+        let path = run_path(run, "?wait=10s");
         let ending = async {
             loop {
                 let run = self.get(&path).await;
@@ -168,12 +198,10 @@ impl Service {
 
     /// Waits until new connections are refused.
     pub(super) async fn until_closed(&self) {
-        let closed = async {
-            while TcpStream::connect(&self.address).await.is_ok() {
-                sleep(GLANCE).await;
-            }
-        };
-        timeout(PATIENCE, closed).await.expect("the service still listens");
+        until("the service still listens", async || {
+            TcpStream::connect(&self.address).await.is_err()
+        })
+        .await;
     }
 
     /// Sends a signal, such as `TERM`.

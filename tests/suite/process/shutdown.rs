@@ -14,6 +14,7 @@ use super::binary::{Ended, Home, PATIENCE};
 use super::service::{Events, Service};
 use crate::end_to_end::on_every_store;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::{run_path, session_path};
 
 on_every_store!(
     a_run_finishes_within_the_grace,
@@ -79,13 +80,8 @@ async fn assert_cancelled(home: &Home, begun: &Value, events: &[Value]) {
     let run = service.get(&format!("/v1/runs/{run_id}")).await;
     assert_eq!(run["status"], "cancelled", "{run:#}");
     assert!(run["completed_at"].is_string(), "{run:#}");
-    let session = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
-    let (status, problem) = service.call(Method::GET, &session, None).await;
-    assert_eq!(
-        (status, &problem["run_id"]),
-        (StatusCode::NOT_FOUND, &begun["run_id"]),
-        "{problem:#}"
-    );
+    let problem = service.uncommitted(begun).await;
+    assert_eq!(problem["run_id"], begun["run_id"]);
     service.stop().await;
 }
 
@@ -166,13 +162,9 @@ async fn a_run_without_a_caller_finishes_too(database: TestDatabase) {
     end_within(service, SLACK).await;
 
     let service = Service::start(&home).await;
-    let run = service
-        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
-        .await;
+    let run = service.get(&run_path(&begun, "")).await;
     assert_eq!(run["status"], "completed");
-    service
-        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
-        .await;
+    service.get(&session_path(&begun, "")).await;
     service.stop().await;
 }
 
@@ -210,10 +202,8 @@ async fn an_outage_of_the_store_does_not_delay_the_exit(database: TestDatabase) 
     outage.end().await;
 
     let service = Service::start(&home).await;
-    service
-        .get(&format!("/v1/sessions/{}", root["session_id"].as_str().unwrap()))
-        .await;
-    let reserved = format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap());
+    service.get(&session_path(&root, "")).await;
+    let reserved = session_path(&begun, "");
     let (status, _) = service.call(Method::GET, &reserved, None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     service.stop().await;
@@ -251,9 +241,7 @@ async fn a_caller_that_stops_reading_does_not_delay_the_exit() {
     end_within(service, SLACK).await;
     drop(events);
     let service = Service::start(&home).await;
-    service
-        .get(&format!("/v1/runs/{}", begun["run_id"].as_str().unwrap()))
-        .await;
+    service.get(&run_path(&begun, "")).await;
     service.stop().await;
 }
 

@@ -7,7 +7,10 @@ use tokio::task::JoinHandle;
 use super::binary::PATIENCE;
 use super::service::{Events, Service, read};
 use super::workers::{Pair, pair};
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
+use crate::support::text::assert_contains;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_runs_elsewhere_learn_where_to_continue() {
@@ -34,7 +37,7 @@ async fn check_callers(role: &str, model_calls: usize) {
     gate.until_waiting(1).await;
     let runs = there.get("/v1/runs?status=running").await;
     let run = runs["data"][0].clone();
-    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "");
     let polling = here.request(Method::GET, &format!("{path}?wait=60s"));
     let poll = tokio::spawn(read(polling, None));
     let mut stream = here.stream_keyed(json!({"input": "wait"}), "stream").await;
@@ -71,15 +74,11 @@ async fn check_callers(role: &str, model_calls: usize) {
     gate.open(2);
     for (run, mut events, rest) in waiting {
         events.extend(rest.rest().await);
-        assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+        assert_without_gap(&events);
         assert_eq!(events.last().unwrap()["type"], "run.completed");
         assert_eq!(events, there.follow(run, 0).await.rest().await);
         let ended = there.ended(run).await;
-        assert_eq!(
-            (&ended["status"], &ended["attempts"]),
-            (&json!("completed"), &json!(1)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": "completed", "attempts": 1});
     }
     assert_eq!(mock.asked(), model_calls);
     there.stop().await;
@@ -111,10 +110,7 @@ async fn until_dropped(mut events: Vec<Value>, rest: Events) -> Vec<Value> {
     events.extend(rest.rest().await);
     let dropped = events.pop().unwrap();
     assert_eq!(dropped["type"], "stream.dropped", "{dropped:#}");
-    assert!(
-        dropped["data"]["reason"].as_str().unwrap().contains("shutting down"),
-        "{dropped:#}"
-    );
+    assert_contains!(dropped["data"]["reason"].as_str().unwrap(), "shutting down");
     assert_eq!(
         dropped["data"]["after"],
         events.last().unwrap()["sequence"],

@@ -6,10 +6,12 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::ports::RefusingAddress;
+use test_support::wait::{until, until_found};
 
-use super::binary::{GLANCE, Home, PATIENCE, Process};
+use super::binary::{Home, Process};
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
+use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(the_banner_is_true, a_store_of_a_newer_version_is_refused);
 
@@ -20,10 +22,8 @@ async fn the_banner_is_true(database: TestDatabase) {
     assert!(!service.address.ends_with(":0"), "{banner}");
     assert!(banner.contains("agents        demo\n"), "{banner}");
     if let Some(password) = password(database.url()) {
-        assert!(
-            !banner.contains(password) && banner.contains(":[redacted]@"),
-            "{banner}"
-        );
+        assert_lacks!(banner, password);
+        assert_contains!(banner, ":[redacted]@");
     }
     assert_eq!(service.get("/readyz").await, json!({"status": "ready"}));
 
@@ -49,10 +49,7 @@ async fn a_store_of_a_newer_version_is_refused(database: TestDatabase) {
         .unwrap();
     for command in [&["serve"][..], &["migrate"], &["sessions", "tree"]] {
         let complaint = home.fail(command).await;
-        assert!(
-            complaint.contains("version 99") && complaint.contains("start a newer agent-runtime"),
-            "{complaint}"
-        );
+        assert_contains!(complaint, "version 99", "start a newer agent-runtime");
     }
 }
 
@@ -73,22 +70,13 @@ async fn a_worker_serves_probes_only() {
         (Method::GET, "/openapi.json"),
         (Method::GET, "/nothing"),
     ] {
-        let (status, problem) = worker.call(method, path, None).await;
-        assert_eq!(
-            (status, &problem["code"]),
-            (StatusCode::NOT_FOUND, &json!("route_not_found"))
-        );
+        let problem = worker.refused(method, path, None, "route_not_found").await;
         let detail = problem["detail"].as_str().unwrap();
-        assert!(
-            detail.contains("role `worker`") && detail.contains("`api` or `all`"),
-            "{path}: {detail}"
-        );
+        assert_contains!(detail, "role `worker`", "`api` or `all`"; "{path}");
     }
-    let (status, problem) = worker.call(Method::POST, "/healthz", None).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::METHOD_NOT_ALLOWED, &json!("method_not_allowed"))
-    );
+    worker
+        .refused(Method::POST, "/healthz", None, "method_not_allowed")
+        .await;
     worker.stop().await;
 }
 
@@ -103,14 +91,12 @@ async fn serve_is_the_default_command() {
 
 /// Waits until the service has printed its banner, and returns the banner.
 async fn banner_of(process: &mut Process) -> String {
-    let printing = async {
-        while !process.stdout().contains("curl") {
-            assert!(process.status().is_none(), "{}", process.stderr());
-            tokio::time::sleep(GLANCE).await;
-        }
-        process.stdout()
-    };
-    tokio::time::timeout(PATIENCE, printing).await.unwrap()
+    until("there is no banner", async || {
+        assert!(process.status().is_none(), "{}", process.stderr());
+        process.stdout().contains("curl")
+    })
+    .await;
+    process.stdout()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,10 +151,7 @@ async fn localhost_is_an_address_to_listen_on() {
     assert!(service.address.starts_with("127.0.0.1:"), "{}", service.address);
     service.stop().await;
     let complaint = home.fail(&["serve", "--listen", "localhost:none"]).await;
-    assert!(
-        complaint.contains("an IP address or localhost, and a port"),
-        "{complaint}"
-    );
+    assert_contains!(complaint, "an IP address or localhost, and a port");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -230,17 +213,13 @@ async fn a_file_that_can_not_be_made_is_named() {
 async fn a_closed_output_does_not_stop_the_service() {
     let home = Home::with_file();
     let mut process = home.start_unread(&["serve"]);
-    let listening = async {
-        loop {
-            let log = process.stderr();
-            if let Some((_, rest)) = log.split_once("listening address=") {
-                return rest.split_whitespace().next().unwrap().to_owned();
-            }
-            assert!(process.status().is_none(), "{log}");
-            tokio::time::sleep(GLANCE).await;
-        }
-    };
-    let address = tokio::time::timeout(PATIENCE, listening).await.unwrap();
+    let address = until_found("the service does not listen", async || {
+        let log = process.stderr();
+        assert!(process.status().is_none(), "{log}");
+        let (_, rest) = log.split_once("listening address=")?;
+        rest.split_whitespace().next().map(str::to_owned)
+    });
+    let address = address.await;
     home.succeed(&["healthcheck", "--listen", &address]).await;
     process.signal("TERM");
     assert_eq!(process.end().await.code, Some(0));

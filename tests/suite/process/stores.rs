@@ -7,6 +7,7 @@ use test_support::databases::TestDatabase;
 
 use super::binary::Home;
 use crate::end_to_end::on_every_store;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     reading_makes_no_store,
@@ -47,15 +48,9 @@ async fn reading_makes_no_store(database: TestDatabase) {
     let home = Home::new(database.url());
     for command in READING {
         let complaint = home.fail(command).await;
-        assert!(
-            complaint.contains("`agent-runtime migrate`"),
-            "{command:?}: {complaint}"
-        );
+        assert_contains!(complaint, "`agent-runtime migrate`"; "{command:?}");
         if let Some(path) = database.url().strip_prefix("sqlite://") {
-            assert!(
-                complaint.contains(path) && complaint.contains("--store-url or AGENT_RUNTIME__STORE__URL"),
-                "{command:?}: {complaint}"
-            );
+            assert_contains!(complaint, path, "--store-url or AGENT_RUNTIME__STORE__URL"; "{command:?}");
             assert!(!fs::exists(path).unwrap(), "{command:?} made {path}");
         }
     }
@@ -92,21 +87,12 @@ async fn making_a_key_reports_where_authentication_is_on(database: TestDatabase)
     let create = ["keys", "create", "--tenant", "acme"];
     let first = home.run(&create).await;
     named(&first.stderr);
-    assert!(
-        first
-            .stderr
-            .contains("authentication is on within a second: every service on this store"),
-        "{}",
-        first.stderr
+    assert_contains!(
+        first.stderr,
+        "authentication is on within a second: every service on this store"
     );
     let second = home.run(&create).await;
-    assert!(
-        second
-            .stderr
-            .contains("authentication is on: every service on this store"),
-        "{}",
-        second.stderr
-    );
+    assert_contains!(second.stderr, "authentication is on: every service on this store");
     assert_eq!(named(&second.stderr), named(&first.stderr).trim_end_matches(" (new)"));
 }
 

@@ -13,6 +13,7 @@ use test_support::databases::{Engine, TestDatabase};
 use super::binary::Home;
 use super::service::Service;
 use crate::end_to_end::waiting::{answer_to, model, open_calls};
+use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
 
 /// A store with a line of four sessions, which have files.
@@ -85,11 +86,7 @@ pub(super) fn id(session: &Value) -> String {
 
 async fn change(service: &Service, session_id: &str, changes: &Value) -> String {
     let path = format!("/v1/sessions/{session_id}/files");
-    let (status, made) = service
-        .call(Method::POST, &path, Some(json!({"changes": changes})))
-        .await;
-    assert_eq!(status, 201, "{made:#}");
-    id(&made)
+    id(&service.post(&path, json!({"changes": changes})).await)
 }
 
 pub(super) async fn export(home: &Home, session_id: &str, file: &Path) {
@@ -126,11 +123,7 @@ async fn assert_has_line(home: &Home, filled: &Filled) {
     }
     let service = Service::start(home).await;
     let verified = service.get(&format!("/v1/sessions/{}/verify", filled.tip())).await;
-    assert_eq!(
-        (&verified["valid"], &verified["sessions"]),
-        (&json!(true), &json!(4)),
-        "{verified:#}"
-    );
+    assert_members!(verified, {"valid": true, "sessions": 4});
     let continued = service.run("demo", Some(filled.tip()), "What is 3 + 3?").await;
     assert!(continued["output_text"].as_str().unwrap().contains("= 6"));
 }
@@ -225,7 +218,7 @@ async fn a_waiting_session_is_answered_in_the_other_store() {
     let (_, last) = service.call(Method::POST, "/v1/runs", Some(body)).await;
     assert_eq!(last["status"], "completed", "{last:#}");
     let verified = service.get(&format!("/v1/sessions/{}/verify", id(&last))).await;
-    assert_eq!((&verified["valid"], &verified["sessions"]), (&json!(true), &json!(4)));
+    assert_members!(verified, {"valid": true, "sessions": 4});
     service.stop().await;
 
     // The answered line goes back, and continues the one that is there.
@@ -362,10 +355,7 @@ async fn files_are_listed_and_printed() {
     assert!(files(&["--recursive"]).await.contains("src/ä.txt"));
     assert_eq!(files(&["src/ä.txt"]).await, "one\n");
     let json: Value = serde_json::from_str(&files(&["src", "--json"]).await).unwrap();
-    assert_eq!(
-        (&json[0]["path"], &json[0]["kind"]),
-        (&json!("src/ä.txt"), &json!("file"))
-    );
+    assert_members!(json[0], {"path": "src/ä.txt", "kind": "file"});
     for (path, complaint) in [
         ("nothing", "does not exist"),
         ("../x", "must not contain"),

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::iter::successors;
 use std::os::unix::fs::PermissionsExt as _;
 
-use reqwest::Method;
 use serde_json::json;
 use store::open;
 use test_support::databases::TestDatabase;
@@ -17,6 +16,8 @@ use workspace::Content;
 use super::binary::Home;
 use super::service::Service;
 use super::transfer::{Filled, export, id, import, migrated};
+use crate::support::members::assert_members;
+use crate::support::text::assert_contains;
 
 #[tokio::test]
 async fn a_store_that_is_missing_is_not_made() {
@@ -123,12 +124,8 @@ async fn a_line_is_continued_where_nothing_but_its_file_arrives() {
         "driver": "scripted", "model": "demo/demo", "subagents": [{"agent": "helper"}],
         "script": [{"tool_calls": [call]}, {"text": "done"}],
     });
-    for (name, definition) in [("helper", &helper), ("boss", &boss)] {
-        let (status, put) = service
-            .call(Method::PUT, &format!("/v1/agents/{name}"), Some(definition.clone()))
-            .await;
-        assert!(status.is_success(), "{put:#}");
-    }
+    service.put_agent("helper", helper.clone()).await;
+    service.put_agent("boss", boss.clone()).await;
     let first = service.run("boss", None, "one").await;
     let second = service.run("boss", Some(&id(&first)), "two").await;
     assert_eq!(second["output_text"], "done", "{second:#}");
@@ -160,10 +157,7 @@ async fn a_line_is_continued_where_nothing_but_its_file_arrives() {
     export(&here, &id(&second), &file).await;
     let note = import(&there, &file).await;
     assert!(note.contains("4 sessions, 4 of them new"), "{note}");
-    assert!(
-        note.contains("the agent boss is new") && note.contains("the agent helper is new"),
-        "{note}"
-    );
+    assert_contains!(note, "the agent boss is new", "the agent helper is new");
     let again = there.path().join("again.zst");
     export(&there, &id(&second), &again).await;
     assert_eq!(fs::read(&file).unwrap(), fs::read(&again).unwrap());
@@ -172,11 +166,11 @@ async fn a_line_is_continued_where_nothing_but_its_file_arrives() {
     let third = service.run("boss", Some(&id(&second)), "three").await;
     assert_eq!(third["output_text"], "done", "{third:#}");
     let verified = service.get(&format!("/v1/sessions/{}/verify", id(&third))).await;
-    assert_eq!((&verified["valid"], &verified["sessions"]), (&json!(true), &json!(3)));
+    assert_members!(verified, {"valid": true, "sessions": 3});
 
     // An agent that is there stays as it is.
     let changed = json!({"driver": "scripted", "model": "demo/demo", "script": [{"text": "mine"}]});
-    service.call(Method::PUT, "/v1/agents/boss", Some(changed)).await;
+    service.put_agent("boss", changed).await;
     service.stop().await;
     let note = import(&there, &file).await;
     assert!(note.contains("the agent boss stays as it is here"), "{note}");

@@ -4,32 +4,34 @@
 use chrono::Utc;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::gate::Gate;
 use test_support::wait::until;
 use values::clock::Timestamp;
 
-use super::replicas::{Replicas, replicas_with};
 use super::service::{Service, read};
+use super::workers::Pair;
 use crate::end_to_end::waiting::{answer_to, model};
+use crate::support::members::{assert_members, extended};
+use crate::support::test_app::{run_path, session_path};
 
 /// How often two answers race.
 const RACES: usize = 8;
 
 /// Starts replicas with the agent `asker`: each writing of a file needs an approval.
-async fn replicas(expires_after_seconds: u64) -> Option<Replicas> {
-    let replicas = replicas_with(model).await?;
+async fn replicas(expires_after_seconds: u64) -> Option<Pair> {
+    let replicas = Pair::start(["all", "all"], Gate::new(), model).await?;
     let agent = json!({
         "model": "mock/m", "tools": ["write_file", "calculator"], "client_tools": [{"name": "ask"}],
         "approvals": [{"tools": ["write_file"], "approval": "always", "expires_after_seconds": expires_after_seconds}],
     });
-    let (status, answer) = replicas.here.call(Method::PUT, "/v1/agents/asker", Some(agent)).await;
-    assert!(status.is_success(), "{answer:#}");
+    replicas.here.put_agent("asker", agent).await;
     Some(replicas)
 }
 
 /// Runs the agent until its calls wait.
 async fn waiting(service: &Service, calls: Value, thread: Option<&str>) -> Value {
     let body = json!({"agent": "asker", "input": calls.to_string(), "thread": thread});
-    let (_, run) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    let run = service.post("/v1/runs", body).await;
     assert_eq!(run["status"], "waiting", "{run:#}");
     run
 }
@@ -39,7 +41,7 @@ fn write(path: &str) -> Value {
 }
 
 pub(super) fn path(run: &Value) -> String {
-    format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap())
+    run_path(run, "/answers")
 }
 
 /// Sends answers with an idempotency key.
@@ -53,12 +55,10 @@ pub(super) async fn answer_keyed(service: &Service, run: &Value, key: &str, body
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_answered_at_the_other_replica() {
     let Some(replicas) = replicas(3600).await else { return };
-    let Replicas { here, there, mock, .. } = &replicas;
+    let Pair { here, there, mock, .. } = &replicas;
     let calls = json!([["c0", "calculator", {"expression": "6 * 7"}], write("a"), ["c2", "ask", {}]]);
     let run = waiting(here, calls, None).await;
-    let shown = there
-        .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
-        .await;
+    let shown = there.get(&run_path(&run, "")).await;
     assert_eq!(shown, run);
     let body = json!({"answers": [
         answer_to(&run, "c1", json!({"decision": "approve"})),
@@ -79,20 +79,18 @@ async fn calls_are_answered_at_the_other_replica() {
         "{again:#}"
     );
     assert_eq!(mock.asked(), 2);
-    let files = format!("/v1/sessions/{}/files", again["session_id"].as_str().unwrap());
+    let files = session_path(&again, "/files");
     for service in [here, there] {
         assert_eq!(service.get(&files).await["data"][0]["path"], "a");
     }
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
+    replicas.stop().await;
 }
 
 /// Answers a run at both replicas at once. Returns what became of each answer: a status, or the
 /// code of a problem or an error.
-async fn race(replicas: &Replicas, run: &Value, more: &Value) -> [String; 2] {
-    let mut body = json!({"answers": [answer_to(run, "c1", json!({"decision": "approve"}))]});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+async fn race(replicas: &Pair, run: &Value, more: &Value) -> [String; 2] {
+    let body = json!({"answers": [answer_to(run, "c1", json!({"decision": "approve"}))]});
+    let body = extended(body, more);
     let path = path(run);
     let (here, there) = tokio::join!(
         replicas.here.call(Method::POST, &path, Some(body.clone())),
@@ -126,7 +124,7 @@ async fn one_of_two_answers_at_two_replicas_wins() {
         // The thread has moved once more, to the session of the run that won.
         let shown = replicas.there.get(&format!("/v1/threads/{thread}")).await;
         assert_eq!(shown["version"], 2, "{shown:#}");
-        let session = format!("/v1/sessions/{}", shown["session_id"].as_str().unwrap());
+        let session = session_path(&shown, "");
         assert_eq!(
             replicas.there.get(&session).await["parent_session_id"],
             run["session_id"]
@@ -136,43 +134,34 @@ async fn one_of_two_answers_at_two_replicas_wins() {
         let run = waiting(&replicas.there, json!([write("b")]), None).await;
         let ends = race(&replicas, &run, &json!({})).await;
         assert_eq!(ends, ["completed", "run_not_waiting"]);
-        let children = format!("/v1/sessions/{}/children", run["session_id"].as_str().unwrap());
+        let children = session_path(&run, "/children");
         let children = replicas.here.get(&children).await;
         assert_eq!(children["data"].as_array().unwrap().len(), 1, "{children:#}");
     }
-    let Replicas { here, there, .. } = replicas;
-    here.stop().await;
-    there.stop().await;
+    replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_expire_at_a_replica_that_never_saw_their_run() {
     let Some(replicas) = replicas(1).await else { return };
-    let Replicas { here, there, mock, .. } = replicas;
+    let Pair { here, there, mock, .. } = replicas;
     let run = waiting(&here, json!([write("a")]), None).await;
     here.stop().await;
     let expires_at = run["required_action"]["calls"][0]["expires_at"].as_str().unwrap();
     let expires_at: Timestamp = expires_at.parse().unwrap();
     until("the call does not expire", async || expires_at < Utc::now()).await;
     let late = json!({"answers": [answer_to(&run, "c1", json!({"decision": "approve"}))]});
-    let (status, problem) = there.call(Method::POST, &path(&run), Some(late)).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::UNPROCESSABLE_ENTITY, &json!("invalid_answers")),
-        "{problem:#}"
-    );
+    there
+        .refused(Method::POST, &path(&run), Some(late), "invalid_answers")
+        .await;
     let body = json!({"base_session_id": run["session_id"], "input": "Go on."});
-    let (_, next) = there.call(Method::POST, "/v1/runs", Some(body)).await;
-    assert_eq!(
-        (&next["status"], &next["output_text"]),
-        (&json!("completed"), &json!("echo: Go on."))
-    );
+    let next = there.post("/v1/runs", body).await;
+    assert_members!(next, {"status": "completed", "output_text": "echo: Go on."});
     let request = mock.requests().pop().unwrap();
     assert_eq!(
         request["messages"][2]["content"],
         "This call was denied, because nobody answered it in time."
     );
-    let files = format!("/v1/sessions/{}/files", next["session_id"].as_str().unwrap());
-    assert_eq!(there.get(&files).await["data"], json!([]));
+    assert_eq!(there.get(&session_path(&next, "/files")).await["data"], json!([]));
     there.stop().await;
 }

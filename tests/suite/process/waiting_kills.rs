@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
@@ -16,6 +16,7 @@ use super::service::{Service, read};
 use super::waiting::{answer_keyed, path};
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::waiting::{answer_to, model, open_calls};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(
@@ -94,8 +95,7 @@ impl<'d> World<'d> {
             "client_tools": [{"name": "ask"}],
             "approvals": [{"tools": ["pay", "renew"], "approval": "always"}],
         });
-        let (status, answer) = service.call(Method::PUT, "/v1/agents/payer", Some(agent)).await;
-        assert!(status.is_success(), "{answer:#}");
+        service.put_agent("payer", agent).await;
         service
     }
 
@@ -133,11 +133,7 @@ async fn assert_valid(service: &Service, run: &Value) {
 
 /// Checks that a run waits with these calls open.
 fn assert_waits(run: &Value) {
-    assert_eq!(
-        (&run["status"], &run["attempts"]),
-        (&json!("waiting"), &json!(1)),
-        "{run:#}"
-    );
+    assert_members!(run, {"status": "waiting", "attempts": 1});
     assert_eq!(open_calls(run), ["c1", "c2"]);
 }
 
@@ -160,20 +156,11 @@ async fn a_kill_right_after_a_run_waits_loses_nothing(database: TestDatabase) {
         let (one, other) = tokio::join!(send(), send());
         let again = send().await;
         assert_eq!([&other["run_id"], &again["run_id"]], [&one["run_id"]; 2]);
-        assert_eq!(
-            (&again["status"], &again["output_text"]),
-            (
-                &json!("completed"),
-                &json!("read: done: GET /look | done: POST /pay | yes")
-            ),
-            "{again:#}"
-        );
-        let (status, problem) = second.call(Method::POST, &path(&run), Some(body.clone())).await;
-        assert_eq!(
-            (status, &problem["code"]),
-            (StatusCode::CONFLICT, &json!("base_session_conflict")),
-            "{problem:#}"
-        );
+        assert_members!(again, {"status": "completed", "output_text": "read: done: GET /look | done: POST /pay | yes"});
+        let conflict = "base_session_conflict";
+        second
+            .refused(Method::POST, &path(&run), Some(body.clone()), conflict)
+            .await;
         assert_valid(&second, &again).await;
         assert_eq!(world.ledger.lines(), [BEFORE, "POST /pay"]);
         assert_eq!(world.mock.asked(), 2);
@@ -229,17 +216,11 @@ async fn killed(database: &TestDatabase, tool: &str, at: At) -> (String, Vec<Str
     assert_eq!(accept(&third).await["run_id"], accepted["run_id"]);
     let ended = third.ended(&accepted).await;
     let attempts = if at == At::Accepted { 1 } else { 2 };
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(attempts)),
-        "{ended:#}"
-    );
-    let (status, problem) = third.call(Method::POST, &path(&run), Some(body.clone())).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::CONFLICT, &json!("base_session_conflict")),
-        "{problem:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": attempts});
+    let conflict = "base_session_conflict";
+    third
+        .refused(Method::POST, &path(&run), Some(body.clone()), conflict)
+        .await;
     assert_valid(&third, &run).await;
     assert_valid(&third, &ended).await;
     third.stop().await;

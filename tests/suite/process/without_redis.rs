@@ -11,8 +11,10 @@ use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::{run_path, session_path};
 
 /// Two services that share a database.
 struct Pair {
@@ -59,7 +61,7 @@ async fn pair() -> Option<Pair> {
 impl Pair {
     /// The texts of the messages of a run's session; none where no session was published.
     async fn messages(&self, run: &Value) -> Option<Vec<String>> {
-        let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
+        let path = session_path(run, "/messages");
         let (status, answer) = self.here.call(Method::GET, &path, None).await;
         if status == StatusCode::NOT_FOUND {
             assert_eq!(answer["code"], "session_not_committed", "{answer:#}");
@@ -84,17 +86,14 @@ async fn a_run_is_followed_while_another_process_executes_it() {
     let mut reader = here.follow(&run, 0).await;
     let mut events = reader.up_to("model.requested").await;
     // It follows a run that has no completion yet.
-    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "");
     assert_eq!(here.get(&path).await["status"], "running");
     let late = here.follow(&run, 2).await;
     gate.open(1);
     events.extend(reader.rest().await);
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let ended = here.get(&path).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"]),
-        (&json!("completed"), &json!("echo: wait"))
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "echo: wait"});
     assert_eq!(events.last().unwrap()["data"], ended);
     assert_eq!(late.rest().await, events[2..]);
     assert_eq!(here.follow(&run, 0).await.rest().await, events);
@@ -113,15 +112,9 @@ async fn control_messages_arrive_with_the_renewal_of_the_lease() {
         let asked = mock.asked();
         let run = here.begin(agent, text).await;
         until("the model is never asked", async || mock.asked() > asked).await;
-        let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
-        let (code, answer) = here.call(Method::POST, &path, None).await;
-        assert_eq!(code, StatusCode::ACCEPTED, "{answer:#}");
+        here.control(&run, action).await;
         let ended = here.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["stop_reason"], &ended["attempts"]),
-            (&json!(status), &json!("user_requested"), &json!(1)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "stop_reason": "user_requested", "attempts": 1});
         let messages = pair.messages(&run).await;
         assert_eq!(messages.is_some(), action == "stop", "{messages:?}");
         assert!(messages.is_none_or(|messages| messages[0].contains(text)));
@@ -132,21 +125,14 @@ async fn control_messages_arrive_with_the_renewal_of_the_lease() {
     let asked = mock.asked();
     let run = here.begin("calls", "until told").await;
     until("the model is never asked", async || mock.asked() > asked).await;
-    let path = format!("/v1/runs/{}/steer", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "/steer");
     let message = json!({"id": "m-1", "input": "enough"});
     for _ in 0..2 {
-        let (status, answer) = here.call(Method::POST, &path, Some(message.clone())).await;
-        assert!(status.is_success(), "{answer:#}");
+        here.post(&path, message.clone()).await;
     }
     let ended = here.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"], &ended["attempts"]),
-        (&json!("completed"), &json!("echo: enough"), &json!(1)),
-        "{}",
-        ended["error"]
-    );
-    let (_, answer) = here.call(Method::POST, &path, Some(message)).await;
-    assert_eq!(answer["status"], "applied");
+    assert_members!(ended, {"status": "completed", "output_text": "echo: enough", "attempts": 1});
+    assert_eq!(here.post(&path, message).await["status"], "applied");
     let last = mock.requests().pop().unwrap();
     assert_eq!(last.to_string().matches("\"enough\"").count(), 1);
     let applied = here.follow(&run, 0).await.rest().await;

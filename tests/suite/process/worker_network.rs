@@ -13,6 +13,7 @@ use super::command_workers::{Worker, home, no_command_is_left, run_all};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::sandbox_network::has_namespaces;
+use crate::support::test_app::session_path;
 
 on_every_store!(a_command_at_a_worker_reaches_what_the_worker_allows_and_never_sees_its_secret);
 
@@ -80,8 +81,7 @@ async fn a_command_at_a_worker_reaches_what_the_worker_allows_and_never_sees_its
     assert_eq!(received, ["none", SECRET, &token, "placeholder-of-TOKEN"]);
 
     // The session has the variable of the command, and none of the worker's network.
-    let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-    let session = service.get(&path).await;
+    let session = service.get(&session_path(&run, "")).await;
     let variables = &session["environment_state"]["shell"]["variables"];
     assert_eq!(variables, &json!({"MORE": "1"}), "{session:#}");
     assert!(!session.to_string().contains(SECRET));

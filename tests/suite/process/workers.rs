@@ -14,8 +14,10 @@ use tokio::time::timeout;
 
 use super::binary::{Home, PATIENCE};
 use super::service::{Service, read};
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::test_app::run_path;
 
 /// Two services that share everything.
 pub(super) struct Pair {
@@ -29,52 +31,53 @@ pub(super) struct Pair {
     pub(super) database: TestDatabase,
 }
 
-/// Starts services in these roles, or prints why the test is skipped. No lease is renewed
-/// meanwhile, so no message arrives with a renewal.
+/// Starts services in these roles, or prints why the test is skipped.
 pub(super) async fn pair(here: &str, there: &str) -> Option<Pair> {
-    let database = TestDatabase::postgres().await?;
-    let redis = PrivateServer::start()?;
     let gate = Gate::new();
     let behind = Arc::clone(&gate);
-    let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
+    let model = move |request: &Value| match last_user_text(request).as_str() {
         "wait" => Reply::Held(Arc::clone(&behind), "echo: wait".to_owned()),
         "until told" => Reply::call("c", "calculator", &json!({"expression": "1+1"})),
         "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
         text => Reply::text(&format!("echo: {text}")),
-    })
-    .await;
-    let home = Home::new(database.url())
-        .with_mock(&mock)
-        .variable("AGENT_RUNTIME__BOARD__URL", &redis.url())
-        .variable("AGENT_RUNTIME__QUEUE__LEASE", "10m")
-        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
-    let calls = "name = 'calls'\nmodel = 'mock/m'\ntools = ['calculator']\n[budget]\nmax_steps = 10000\n";
-    home.write("config/agents/calls.toml", calls);
-    let (here, there) = (["--role", here], ["--role", there]);
-    let (here, there) = tokio::join!(Service::start_with(&home, &here), Service::start_with(&home, &there));
-    Some(Pair {
-        mock,
-        gate,
-        here,
-        there,
-        redis,
-        home,
-        database,
-    })
+    };
+    Pair::start([here, there], gate, model).await
 }
 
 impl Pair {
-    async fn stop(self) {
-        self.here.stop().await;
-        self.there.stop().await;
+    /// Starts services in these roles on a model that may wait at the gate, or prints why the test
+    /// is skipped. No lease is renewed meanwhile, so no message arrives with a renewal.
+    pub(super) async fn start(
+        roles: [&str; 2],
+        gate: Arc<Gate>,
+        model: impl Fn(&Value) -> Reply + Send + 'static,
+    ) -> Option<Self> {
+        let database = TestDatabase::postgres().await?;
+        let redis = PrivateServer::start()?;
+        let mock = MockModel::start(model).await;
+        let home = Home::new(database.url())
+            .with_mock(&mock)
+            .variable("AGENT_RUNTIME__BOARD__URL", &redis.url())
+            .variable("AGENT_RUNTIME__QUEUE__LEASE", "10m")
+            .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
+        let calls = "name = 'calls'\nmodel = 'mock/m'\ntools = ['calculator']\n[budget]\nmax_steps = 10000\n";
+        home.write("config/agents/calls.toml", calls);
+        let [here, there] = roles.map(|role| ["--role", role]);
+        let (here, there) = tokio::join!(Service::start_with(&home, &here), Service::start_with(&home, &there));
+        Some(Self {
+            mock,
+            gate,
+            here,
+            there,
+            redis,
+            home,
+            database,
+        })
     }
 
-    /// Sends a control message to a run at the first service.
-    async fn control(&self, run: &Value, action: &str) -> Value {
-        let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
-        let (status, answer) = self.here.call(Method::POST, &path, None).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{answer:#}");
-        answer
+    pub(super) async fn stop(self) {
+        self.here.stop().await;
+        self.there.stop().await;
     }
 }
 
@@ -95,7 +98,7 @@ async fn a_run_is_accepted_here_and_executed_there() {
     }
     let run = here.begin("echo", "wait").await;
     gate.until_waiting(1).await;
-    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "");
     assert_eq!(here.get(&path).await["status"], "running");
     let mut events = here.follow(&run, 0).await;
     events.until("model.requested").await;
@@ -105,14 +108,11 @@ async fn a_run_is_accepted_here_and_executed_there() {
     let opening = async { gate.open(1) };
     let (ended, ()) = tokio::join!(waiting, opening);
     let ended = ended.expect("the end is not heard of");
-    assert_eq!(
-        (&ended["status"], &ended["output_text"]),
-        (&json!("completed"), &json!("echo: wait"))
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "echo: wait"});
     let late = late.rest().await;
     assert_eq!(late.last().unwrap()["data"], ended);
     let all = here.follow(&run, 0).await.rest().await;
-    assert_eq!(numbers(&all), (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&all);
     assert_eq!(events.rest().await.last(), all.last());
     assert_eq!(late, all[2..]);
     for after in 0..all.len() {
@@ -138,13 +138,9 @@ async fn stop_and_cancel_reach_the_worker() {
         pair.here.follow(&run, 0).await.until("model.requested").await;
         // The event comes before the request is on its way.
         until("the model is never asked", async || pair.mock.asked() > asked).await;
-        pair.control(&run, action).await;
+        pair.here.control(&run, action).await;
         let ended = pair.here.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["stop_reason"]),
-            (&json!(status), &json!("user_requested")),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "stop_reason": "user_requested"});
         // No process executes it any more.
         pair.gate.until_waiting(0).await;
     }
@@ -158,19 +154,14 @@ async fn a_message_reaches_the_worker() {
     };
     let run = pair.here.begin("calls", "until told").await;
     pair.here.follow(&run, 0).await.until("model.requested").await;
-    let path = format!("/v1/runs/{}/steer", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "/steer");
     let message = json!({"id": "m-1", "input": "enough"});
     for _ in 0..2 {
-        let (status, answer) = pair.here.call(Method::POST, &path, Some(message.clone())).await;
-        assert!(status.is_success(), "{answer:#}");
+        pair.here.post(&path, message.clone()).await;
     }
     let ended = pair.here.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"]),
-        (&json!("completed"), &json!("echo: enough"))
-    );
-    let (_, answer) = pair.here.call(Method::POST, &path, Some(message)).await;
-    assert_eq!(answer["status"], "applied");
+    assert_members!(ended, {"status": "completed", "output_text": "echo: enough"});
+    assert_eq!(pair.here.post(&path, message).await["status"], "applied");
     let last = pair.mock.requests().pop().unwrap();
     assert_eq!(last.to_string().matches("enough").count(), 1, "{last:#}");
     let applied = pair.here.follow(&run, 0).await.rest().await;
@@ -186,13 +177,10 @@ async fn a_light_run_of_another_process_is_stopped_from_here() {
         let mut events = pair.there.stream(json!({"input": "endless"})).await;
         let run = events.until("run.started").await["data"].clone();
         events.until("message.delta").await;
-        pair.control(&run, action).await;
+        pair.here.control(&run, action).await;
         let events = events.rest().await;
         let last = events.last().unwrap();
-        assert_eq!(
-            (&last["data"]["status"], &last["data"]["stop_reason"]),
-            (&json!(status), &json!("user_requested"))
-        );
+        assert_members!(last["data"], {"status": status, "stop_reason": "user_requested"});
         assert_eq!(pair.here.ended(&run).await["status"], status);
     }
     pair.stop().await;
@@ -226,10 +214,7 @@ async fn a_repeated_request_gets_the_first_response_from_any_process() {
         (StatusCode::OK, StatusCode::OK),
         "{first:#} {again:#}"
     );
-    assert_eq!(
-        (&first["status"], &first["output_text"]),
-        (&json!("completed"), &json!("echo: wait"))
-    );
+    assert_members!(first, {"status": "completed", "output_text": "echo: wait"});
     assert_eq!(again, first);
     let (status, later) = send(there).await;
     assert_eq!((status, &later), (StatusCode::OK, &first));

@@ -43,6 +43,19 @@ impl Answer {
         self.json()
     }
 
+    /// Checks a problem with a value of the request, and where that stands. An empty pointer stands
+    /// for none.
+    pub(crate) fn assert_problem_at(&self, code: &str, pointer: &str) {
+        self.assert_problem(code);
+        let error = &self.json()["errors"][0];
+        assert_eq!(
+            error["pointer"].as_str().unwrap_or_default(),
+            pointer,
+            "{}",
+            self.text()
+        );
+    }
+
     /// Checks everything that all problems have in common.
     pub(crate) fn assert_problem(&self, code: &str) {
         assert_eq!(self.code(), code, "{}", self.text());

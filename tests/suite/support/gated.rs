@@ -12,8 +12,9 @@ use test_support::gate::Gate;
 use values::json::Value;
 
 use super::answer::{Answer, read, with_json};
+use super::members::extended;
 use super::mock_model::{MockModel, Reply, last_user_text};
-use super::test_app::{TestApp, sse_data};
+use super::test_app::{TestApp, run_path, sse_data};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,17 +84,17 @@ impl TestApp {
     /// Sends a message to a run.
     pub(crate) async fn steer(&self, run: &Value, key: &str, text: &str) -> Answer {
         let body = json!({"id": key, "input": text});
-        self.post(&format!("/v1/runs/{}/steer", id(run)), &body).await
+        self.post(&run_path(run, "/steer"), &body).await
     }
 
     /// Shows a run as it stands.
     pub(crate) async fn shown(&self, run: &Value) -> Value {
-        self.get(&format!("/v1/runs/{}", id(run))).await
+        self.get(&run_path(run, "")).await
     }
 
     /// Waits until a run has ended, by waiting for one change of its status after the other.
     pub(crate) async fn ended(&self, run: &Value) -> Value {
-        let path = format!("/v1/runs/{}?wait=10s", id(run));
+        let path = run_path(run, "?wait=10s");
         let ending = async {
             loop {
                 let run = self.get(&path).await;
@@ -110,7 +111,7 @@ impl TestApp {
     /// Reads the events of a run after the one of the number, up to its last one. A reader that has
     /// that one is not to come again.
     pub(crate) async fn events_after(&self, run: &Value, after: u64) -> Vec<Value> {
-        let path = format!("/v1/runs/{}/events", id(run));
+        let path = run_path(run, "/events");
         let request = self.request(Method::GET, &path).header("last-event-id", after);
         let answer = tokio::time::timeout(PATIENCE, read(request)).await;
         let answer = answer.expect("the stream did not end");
@@ -131,14 +132,17 @@ pub(crate) fn id(run: &Value) -> &str {
 /// Makes the body of a run of the agent `echo`.
 #[expect(clippy::needless_pass_by_value, reason = "callers write the object down right there")]
 pub(crate) fn request(mode: &str, text: &str, more: Value) -> Value {
-    let mut body = json!({"agent": "echo", "input": text, "mode": mode});
-    for (field, value) in more.as_object().unwrap() {
-        body[field] = value.clone();
-    }
-    body
+    extended(json!({"agent": "echo", "input": text, "mode": mode}), &more)
 }
 
 /// The numbers of events.
 pub(crate) fn numbers(events: &[Value]) -> Vec<u64> {
     events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect()
+}
+
+/// Asserts that the numbers of events begin with 1 and have no gap.
+#[track_caller]
+pub(crate) fn assert_without_gap(events: &[Value]) {
+    let complete: Vec<_> = (1..=events.len() as u64).collect();
+    assert_eq!(numbers(events), complete);
 }

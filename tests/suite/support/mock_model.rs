@@ -130,6 +130,37 @@ pub(crate) fn content_text(content: &Value) -> String {
     }
 }
 
+/// Returns what tools have returned, in the order of a request.
+pub(crate) fn tool_results(request: &Value) -> Vec<String> {
+    results_in(request["messages"].as_array().unwrap())
+}
+
+/// Returns what tools have returned since the last message of the user.
+pub(crate) fn new_results(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.iter().rposition(|message| message["role"] == "user");
+    results_in(&messages[last.map_or(0, |index| index + 1)..])
+}
+
+fn results_in(messages: &[Value]) -> Vec<String> {
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results.map(|message| content_text(&message["content"])).collect()
+}
+
+/// Makes the calls that a text lists: `[[id, tool, arguments], …]`.
+pub(crate) fn listed_calls(text: &str) -> Option<Reply> {
+    let calls: Vec<(String, String, Value)> = serde_json::from_str(text).ok()?;
+    let calls = calls.into_iter();
+    let calls = calls.map(|(id, tool, arguments)| (id, tool, arguments.to_string()));
+    Some(Reply::ToolCalls(calls.collect()))
+}
+
+/// Returns the texts of messages.
+pub(crate) fn texts(messages: &Value) -> Vec<String> {
+    let messages = messages.as_array().unwrap().iter();
+    messages.map(|message| content_text(&message["content"])).collect()
+}
+
 fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {
     let assistant = |content: Value| json!({"role": "assistant", "content": content});
     match reply {

@@ -8,5 +8,8 @@ pub(crate) mod mock_model;
 
 pub(crate) mod gated;
 pub(crate) mod hostile;
+pub(crate) mod members;
 pub(crate) mod pgbouncer;
+pub(crate) mod table;
+pub(crate) mod text;
 pub(crate) mod webhook_receiver;

@@ -14,6 +14,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use store::keys::{ApiKeyRecord, Scope};
 use test_support::clock::MovableClock;
+use test_support::fake_tool::FakeTool;
 use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -57,6 +58,20 @@ impl TestApp {
     /// Does the same without the agent, so that nothing is stored.
     pub(crate) async fn start_bare(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Self {
         Self::start_extended(store_url, mock, settings, Extensions::default()).await
+    }
+
+    /// Starts the service with further tools, without the agent.
+    pub(crate) async fn start_with_tools<const N: usize>(
+        store_url: &str,
+        mock: &MockModel,
+        settings: &[(&str, &str)],
+        tools: [&Arc<FakeTool>; N],
+    ) -> Self {
+        let extensions = Extensions {
+            tools: tools.map(|tool| Arc::clone(tool) as _).into(),
+            ..Extensions::default()
+        };
+        Self::start_extended(store_url, mock, settings, extensions).await
     }
 
     /// Starts the service with extensions.
@@ -134,6 +149,24 @@ impl TestApp {
         let (status, body) = self.call(Method::GET, path, None).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body:#}");
         body
+    }
+
+    /// Gets all pages of a list, whose path ends with a query, by their cursors.
+    pub(crate) async fn pages(&self, path: &str) -> Vec<Value> {
+        let mut pages = vec![self.get(path).await];
+        while let Some(cursor) = pages[pages.len() - 1]["next_cursor"].as_str() {
+            let next = self.get(&format!("{path}&cursor={cursor}")).await;
+            pages.push(next);
+        }
+        pages
+    }
+
+    /// Gets all rows of a list, page by page.
+    pub(crate) async fn rows(&self, path: &str) -> Vec<Value> {
+        let pages = self.pages(path).await.into_iter();
+        pages
+            .flat_map(|page| page["data"].as_array().unwrap().clone())
+            .collect()
     }
 
     /// Gets a resource.
@@ -280,6 +313,16 @@ pub(crate) fn config_for(store_url: &str, mock: &MockModel, settings: &[(&str, &
     })
     .unwrap()
     .config
+}
+
+/// Returns the path of what belongs to a run: `run_path(&run, "/steps")`.
+pub(crate) fn run_path(run: &Value, rest: &str) -> String {
+    format!("/v1/runs/{}{rest}", run["run_id"].as_str().unwrap())
+}
+
+/// Returns the path of what belongs to the session of a run, or to a session.
+pub(crate) fn session_path(of: &Value, rest: &str) -> String {
+    format!("/v1/sessions/{}{rest}", of["session_id"].as_str().unwrap())
 }
 
 /// Returns the data of every event of a stream.

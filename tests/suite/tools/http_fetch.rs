@@ -15,6 +15,8 @@ use tools::{HttpFetchSettings, http_fetch};
 use values::json::Value;
 
 use super::setup::call;
+use crate::support::table::rows;
+use crate::support::text::assert_contains;
 
 pub(super) fn settings() -> HttpFetchSettings {
     HttpFetchSettings {
@@ -87,9 +89,9 @@ async fn a_long_text_comes_in_parts() {
         whole.push_str(part);
         offset += part.len();
         if offset < text.len() {
-            assert!(
-                head.contains(&format!("of 5000 of the text; read on with \"offset\": {offset}]")),
-                "{head}"
+            assert_contains!(
+                head,
+                &format!("of 5000 of the text; read on with \"offset\": {offset}]")
             );
         }
     }
@@ -98,14 +100,8 @@ async fn a_long_text_comes_in_parts() {
     // Beyond the limit of the response, nothing was read.
     let server = RawServer::start(|_| RawReply::text(&"x".repeat(10_001))).await;
     let answer = fetch(&server.url("/")).await.unwrap();
-    assert!(
-        answer.contains("[only the first 10000 bytes of the response were read]\n"),
-        "{answer}"
-    );
-    assert!(
-        answer.contains("[bytes 0 to 2000 of 10000 of the text; read on with"),
-        "{answer}"
-    );
+    assert_contains!(answer, "[only the first 10000 bytes of the response were read]\n");
+    assert_contains!(answer, "[bytes 0 to 2000 of 10000 of the text; read on with");
 }
 
 #[tokio::test]
@@ -155,6 +151,18 @@ async fn an_error_response_is_an_error_with_its_text() {
     );
 }
 
+/// URLs that are refused, and the words about each.
+const REFUSED: &str = "
+http://internal.test:PORT/            | no response from internal.test: its address is not public
+http://alias.test:PORT/               | no response from alias.test: its address is not public
+http://metadata.test/                 | no response from metadata.test: its address is not public
+http://example.org@127.0.0.2:PORT/    | the url can't be used: it holds credentials
+http://[fe80::1%25lo]/                | the url can't be used: it is no URL such as https://example.org/path
+http://www.denied.test/               | the url can't be used: its host is not allowed
+http://permitted.test:22/             | the url can't be used: its port 22 is not allowed
+file:///etc/passwd                    | the url can't be used: its scheme is neither https nor http
+";
+
 #[tokio::test]
 async fn no_request_goes_to_an_address_that_is_not_permitted() {
     let dns = DnsServer::start(|name, _| match name {
@@ -169,47 +177,26 @@ async fn no_request_goes_to_an_address_that_is_not_permitted() {
     let port = elsewhere.port();
     let private = "the url can't be used: its address is not public (the operator can allow it with \
                    tools.http_fetch.allow_networks)";
-    let resolved = |name: &str| format!("no response from {name}: its address is not public");
-    for (url, expected) in [
-        (format!("http://127.0.0.2:{port}/"), private.to_owned()),
-        (format!("http://2130706434:{port}/"), private.to_owned()),
-        (format!("http://0x7f000002:{port}/"), private.to_owned()),
-        (format!("http://0177.0.0.2:{port}/"), private.to_owned()),
-        (format!("http://127.2:{port}/"), private.to_owned()),
-        (format!("http://[::ffff:127.0.0.2]:{port}/"), private.to_owned()),
-        (format!("http://[::ffff:7f00:2]:{port}/"), private.to_owned()),
-        ("http://[::1]/".to_owned(), private.to_owned()),
-        ("http://0.0.0.0/".to_owned(), private.to_owned()),
-        (
-            "http://169.254.169.254/latest/meta-data/".to_owned(),
-            private.to_owned(),
-        ),
-        (format!("http://internal.test:{port}/"), resolved("internal.test")),
-        (format!("http://alias.test:{port}/"), resolved("alias.test")),
-        ("http://metadata.test/".to_owned(), resolved("metadata.test")),
-        (
-            format!("http://example.org@127.0.0.2:{port}/"),
-            "the url can't be used: it holds credentials".to_owned(),
-        ),
-        (
-            "http://[fe80::1%25lo]/".to_owned(),
-            "the url can't be used: it is no URL such as https://example.org/path".to_owned(),
-        ),
-        (
-            "http://www.denied.test/".to_owned(),
-            "the url can't be used: its host is not allowed".to_owned(),
-        ),
-        (
-            "http://permitted.test:22/".to_owned(),
-            "the url can't be used: its port 22 is not allowed".to_owned(),
-        ),
-        (
-            "file:///etc/passwd".to_owned(),
-            "the url can't be used: its scheme is neither https nor http".to_owned(),
-        ),
+    let error_at = async |url: &str| {
+        let url = url.replace("PORT", &port.to_string());
+        call(&tool, &json!({"url": url})).await.unwrap_err()
+    };
+    for url in [
+        "http://127.0.0.2:PORT/",
+        "http://2130706434:PORT/",
+        "http://0x7f000002:PORT/",
+        "http://0177.0.0.2:PORT/",
+        "http://127.2:PORT/",
+        "http://[::ffff:127.0.0.2]:PORT/",
+        "http://[::ffff:7f00:2]:PORT/",
+        "http://[::1]/",
+        "http://0.0.0.0/",
+        "http://169.254.169.254/latest/meta-data/",
     ] {
-        let error = call(&tool, &json!({"url": url})).await.unwrap_err();
-        assert_eq!(error, expected, "{url}");
+        assert_eq!(error_at(url).await, private, "{url}");
+    }
+    for [url, expected] in rows(REFUSED) {
+        assert_eq!(error_at(url).await, expected, "{url}");
     }
     assert!(elsewhere.requests().is_empty());
     let permitted = RawServer::start(|_| RawReply::text("permitted")).await;
@@ -227,6 +214,18 @@ async fn a_redirect_to_the_network_of_the_operator_is_an_error_that_names_no_add
          (the operator can allow it with tools.http_fetch.allow_networks)"
     );
 }
+
+/// The name and value of a header that is refused, and the words about it.
+const BAD_HEADERS: &str = r#"
+Host                | internal            | the header host can't be set
+content-length      | 5                   | the header content-length can't be set
+Transfer-Encoding   | chunked             | the header transfer-encoding can't be set
+Proxy-Authorization | x                   | the header proxy-authorization can't be set
+User-Agent          | x                   | the header user-agent can't be set
+x                   | a\r\nHost: internal | the header x has a value that can't be sent
+a b                 | x                   | "a b" is not the name of a header
+a\r\nb              | x                   | "a\r\nb" is not the name of a header
+"#;
 
 #[tokio::test]
 async fn headers_of_the_model_are_checked_and_stay_at_their_origin() {
@@ -250,28 +249,8 @@ async fn headers_of_the_model_are_checked_and_stay_at_their_origin() {
         (Some("text/csv"), Some("de"))
     );
 
-    for (name, value, expected) in [
-        ("Host", "internal", "the header host can't be set"),
-        ("content-length", "5", "the header content-length can't be set"),
-        (
-            "Transfer-Encoding",
-            "chunked",
-            "the header transfer-encoding can't be set",
-        ),
-        (
-            "Proxy-Authorization",
-            "x",
-            "the header proxy-authorization can't be set",
-        ),
-        ("User-Agent", "x", "the header user-agent can't be set"),
-        (
-            "x",
-            "a\r\nHost: internal",
-            "the header x has a value that can't be sent",
-        ),
-        ("a b", "x", "\"a b\" is not the name of a header"),
-        ("a\r\nb", "x", "\"a\\r\\nb\" is not the name of a header"),
-    ] {
+    for [name, value, expected] in rows(BAD_HEADERS) {
+        let [name, value] = [name, value].map(|text| text.replace("\\r\\n", "\r\n"));
         let arguments = json!({"url": server.url("/"), "headers": {name: value}});
         assert_eq!(call(&tool(), &arguments).await.unwrap_err(), expected);
     }

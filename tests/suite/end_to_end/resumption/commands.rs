@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
 use test_support::databases::TestDatabase;
@@ -14,19 +13,14 @@ use super::world::World;
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::workspaces::operations::{Operation, plain_shell, sequences};
 use crate::end_to_end::workspaces::shell::{LIST, TOOLS};
-use crate::support::mock_model::{Reply, content_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{Reply, tool_results};
 
 on_every_store!(
     a_run_that_is_killed_between_steps_ends_with_equal_files,
     a_run_that_is_killed_in_a_command_has_the_files_of_the_calls_before,
     a_job_is_lost_with_its_process_and_the_model_reads_that,
 );
-
-fn results(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    results.map(|message| content_text(&message["content"])).collect()
-}
 
 fn called(number: usize, (tool, arguments): &(&'static str, Value)) -> Reply {
     Reply::ToolCalls(vec![(format!("c{number}"), (*tool).to_owned(), arguments.to_string())])
@@ -53,7 +47,7 @@ async fn a_run_that_is_killed_between_steps_ends_with_equal_files(database: Test
     let gates: Vec<_> = held_at.iter().map(|_| Gate::new()).collect();
     let (answering, deaths) = (gates.clone(), AtomicUsize::new(0));
     let world = World::new(database, move |request| {
-        let ended = results(request).len();
+        let ended = tool_results(request).len();
         let death = deaths.load(Ordering::SeqCst);
         if held_at.get(death) == Some(&ended) {
             deaths.fetch_add(1, Ordering::SeqCst);
@@ -72,13 +66,9 @@ async fn a_run_that_is_killed_between_steps_ends_with_equal_files(database: Test
         replica = world.replica().await;
     }
     let ended = replica.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(4)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 4});
     let requests = world.mock.requests();
-    let listed = results(&requests[requests.len() - 1]).pop().unwrap();
+    let listed = tool_results(&requests[requests.len() - 1]).pop().unwrap();
     assert_eq!(listed, plain_shell(oracle.path(), LIST), "{operations:#?}");
     let session = ended["session_id"].as_str().unwrap();
     assert_eq!(
@@ -101,7 +91,7 @@ async fn a_run_that_is_killed_in_a_command_has_the_files_of_the_calls_before(dat
         ("shell", json!({"command": "ls; echo $N"})),
     ];
     let world = World::new(database, move |request| {
-        let ended = results(request).len();
+        let ended = tool_results(request).len();
         calls.get(ended).map_or(Reply::text("done"), |call| called(ended, call))
     })
     .await;
@@ -112,19 +102,13 @@ async fn a_run_that_is_killed_in_a_command_has_the_files_of_the_calls_before(dat
     first.put_agent(AGENT, agent()).await;
     let run = first.begin("go", json!({"agent": AGENT})).await;
     let has_two = || !plain_shell(&commands, "find . -name two").is_empty();
-    for _ in 0..1_000 {
-        if commands.exists() && has_two() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(has_two());
+    until("the command makes no file", async || commands.exists() && has_two()).await;
     first.die(&world).await;
     let second = world.replica().await;
     let ended = second.ended(&run).await;
     assert_eq!(ended["status"], "completed", "{ended:#}");
     let requests = world.mock.requests();
-    let results = results(&requests[requests.len() - 1]);
+    let results = tool_results(&requests[requests.len() - 1]);
     assert!(results[1].contains("its effect is uncertain"), "{results:#?}");
     assert_eq!(results[2], "one\n1\n");
     second.finish().await;
@@ -153,7 +137,7 @@ async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestD
     let (gate, deaths) = (Gate::new(), AtomicUsize::new(0));
     let answering = Arc::clone(&gate);
     let world = World::new(database, move |request| {
-        let ended = results(request).len();
+        let ended = tool_results(request).len();
         if ended == 2 && deaths.fetch_add(1, Ordering::SeqCst) == 0 {
             return Reply::Held(Arc::clone(&answering), "unused".to_owned());
         }
@@ -174,18 +158,12 @@ async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestD
     until("the job begins", async || is_there()).await;
     first.die(&world).await;
     gate.until_waiting(0).await;
-    for _ in 0..1_000 {
-        if !is_there() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(!is_there(), "the job has outlived its process");
+    until("the job has outlived its process", async || !is_there()).await;
     let second = world.replica().await;
     let ended = second.ended(&run).await;
     assert_eq!(ended["status"], "completed", "{ended:#}");
     let requests = world.mock.requests();
-    let results = results(&requests[requests.len() - 1]);
+    let results = tool_results(&requests[requests.len() - 1]);
     assert!(results[0].contains("[job-1 has been running for"), "{results:#?}");
     assert!(results[2].contains("job-1 and its output are gone"), "{results:#?}");
     // What it had written by the last call is there, and its number is not given again.

@@ -17,7 +17,8 @@ use crate::end_to_end::on_every_store;
 use crate::end_to_end::workspaces::archives::SHOW;
 use crate::end_to_end::workspaces::operations::plain_shell;
 use crate::end_to_end::workspaces::shell::TOOLS;
-use crate::support::gated::numbers;
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{Reply, content_text, last_user_text};
 
 on_every_store!(a_run_whose_process_dies_at_any_write_has_each_effect_as_its_history_says);
@@ -152,13 +153,9 @@ async fn a_run_whose_process_dies_at_any_write_has_each_effect_as_its_history_sa
 /// on a replica that restores them. Returns what differs from run to run.
 async fn ended(replica: &Replica, run: &Value, word: &str, folder: &Path) -> Ended {
     let ended = replica.ended(run).await;
-    assert_eq!(
-        (&ended["status"], &ended["output_text"]),
-        (&json!("completed"), &json!("done")),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "output_text": "done"});
     let events = replica.events_after(run, 0).await;
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let ends = events.iter().filter(|event| event["type"] == "run.completed");
     assert_eq!(ends.count(), 1);
 

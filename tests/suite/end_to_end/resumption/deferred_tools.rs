@@ -9,6 +9,7 @@ use test_support::gate::Gate;
 use super::world::World;
 use crate::end_to_end::deferred_tools::offered;
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::Reply;
 
 on_every_store!(a_takeover_offers_the_tools_that_were_found);
@@ -33,11 +34,7 @@ async fn a_takeover_offers_the_tools_that_were_found(database: TestDatabase) {
     model_gate.until_waiting(1).await;
     let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 2});
     let requests = world.mock.requests();
     let names: Vec<_> = requests.iter().map(offered).collect();
     assert_eq!(

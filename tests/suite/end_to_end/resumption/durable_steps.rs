@@ -9,7 +9,8 @@ use values::json::Value;
 
 use super::world::{World, execution_of, messages_of, resumed_events, steps_of};
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{Reply, content_text, last_user_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{Reply, content_text, last_user_text, tool_results};
 
 on_every_store!(
     a_run_goes_on_after_its_last_completed_step,
@@ -40,10 +41,7 @@ fn worker() -> Value {
 
 /// What the model has read of its calls.
 fn results(world: &World) -> Vec<String> {
-    let last = world.mock.requests().pop().unwrap();
-    let messages = last["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    results.map(|message| content_text(&message["content"])).collect()
+    tool_results(&world.mock.requests().pop().unwrap())
 }
 
 async fn a_run_goes_on_after_its_last_completed_step(database: TestDatabase) {
@@ -62,28 +60,10 @@ async fn a_run_goes_on_after_its_last_completed_step(database: TestDatabase) {
     let second = world.replica().await;
     model_gate.until_waiting(1).await;
     let shown = second.shown(&run).await;
-    assert_eq!(
-        (
-            &shown["status"],
-            &shown["attempts"],
-            &shown["step_count"],
-            &shown["usage"]["total_tokens"]
-        ),
-        (&json!("running"), &json!(2), &json!(2), &json!(30)),
-        "{shown:#}"
-    );
+    assert_members!(shown, {"status": "running", "attempts": 2, "step_count": 2, "usage/total_tokens": 30});
     let third = world.successor(second, &model_gate).await;
     let ended = third.ended(&run).await;
-    assert_eq!(
-        (
-            &ended["status"],
-            &ended["attempts"],
-            &ended["output_text"],
-            &ended["step_count"]
-        ),
-        (&json!("completed"), &json!(3), &json!("done"), &json!(3)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 3, "output_text": "done", "step_count": 3});
     // The answer that was asked for twice is counted once: the first one never came.
     assert_eq!(ended["usage"]["total_tokens"], 45);
     let m = |results| ("m".to_owned(), results);
@@ -168,10 +148,7 @@ async fn a_message_to_the_run_is_read_once(database: TestDatabase) {
     model_gate.until_waiting(1).await;
     let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["step_count"]),
-        (&json!("completed"), &json!(3))
-    );
+    assert_members!(ended, {"status": "completed", "step_count": 3});
     let messages = messages_of(&second, &run).await;
     let said = messages.iter().filter(|message| message["role"] == "user");
     let said: Vec<_> = said.map(|message| content_text(&message["content"])).collect();

@@ -16,7 +16,9 @@ use values::tenant::TenantId;
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
 use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::test_app::session_path;
 
 on_every_store!(
     a_worker_that_was_taken_over_publishes_nothing,
@@ -58,11 +60,7 @@ async fn a_worker_that_was_taken_over_publishes_nothing(database: TestDatabase) 
         assert_eq!(second.shown(&run).await["status"], "running", "{durability}");
         gate.open(1);
         let ended = second.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["attempts"]),
-            (&json!("completed"), &json!(2)),
-            "{durability}"
-        );
+        assert_members!(ended, {"status": "completed", "attempts": 2}, "{durability}");
         assert_eq!(messages_of(&second, &run).await.len(), 2, "{durability}");
         first.until_idle().await;
         assert_eq!(first.shown(&run).await, ended, "{durability}");
@@ -89,11 +87,7 @@ async fn a_caller_whose_run_was_taken_over_gets_its_result(database: TestDatabas
         second
     };
     let (run, second) = tokio::join!(calling, taking_over);
-    assert_eq!(
-        (&run["status"], &run["attempts"]),
-        (&json!("completed"), &json!(2)),
-        "{run:#}"
-    );
+    assert_members!(run, {"status": "completed", "attempts": 2});
     assert_eq!(second.shown(&run).await, run);
     second.finish().await;
     first.finish().await;
@@ -129,27 +123,18 @@ async fn a_poison_run_fails(database: TestDatabase) {
     gate.until_waiting(0).await;
     let third = world.replica_with(&limit).await;
     let ended = third.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
-        (&json!("failed"), &json!("attempts_exhausted"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "failed", "error/code": "attempts_exhausted", "attempts": 2});
     assert_eq!(
         ended["error"]["message"],
         "2 workers have begun the run, and none has ended it"
     );
     let events = resumed_events(&third, &run, &[0]).await;
     assert_eq!(events.last().unwrap()["data"], ended);
-    let reserved = third
-        .try_get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-        .await;
+    let reserved = third.try_get(&session_path(&run, "")).await;
     reserved.assert_problem("session_not_committed");
     // Its thread is free again.
     let next = third.ended(&next).await;
-    assert_eq!(
-        (&next["status"], &next["base_session_id"]),
-        (&json!("completed"), &Value::Null)
-    );
+    assert_members!(next, {"status": "completed", "base_session_id": null});
     assert_eq!(world.asked().len(), 3);
     third.finish().await;
 }
@@ -183,18 +168,10 @@ async fn a_poison_run_does_not_take_other_runs_down(database: TestDatabase) {
     gate.open(3);
     for run in &others {
         let ended = replica.ended(run).await;
-        assert_eq!(
-            (&ended["status"], &ended["attempts"]),
-            (&json!("completed"), &json!(3)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": "completed", "attempts": 3});
     }
     let ended = replica.ended(&killer).await;
-    assert_eq!(
-        (&ended["error"]["code"], &ended["attempts"]),
-        (&json!("attempts_exhausted"), &json!(3)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"error/code": "attempts_exhausted", "attempts": 3});
     replica.finish().await;
 }
 
@@ -221,11 +198,7 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
         );
         world.expire_leases().await;
         let ended = second.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["stop_reason"]),
-            (&json!(status), &json!("user_requested")),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "stop_reason": "user_requested"});
         assert_eq!(world.asked().len(), asked, "no model works for a run that shall end");
         second.finish().await;
     }
@@ -273,11 +246,7 @@ async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) 
         }
         world.expire_leases().await;
         let ended = second.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["step_count"], &ended["usage"]["total_tokens"]),
-            (&json!(status), &json!(1), &json!(15)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "step_count": 1, "usage/total_tokens": 15});
         second.finish().await;
     }
     board.close().await;
@@ -320,10 +289,6 @@ async fn a_worker_survives_that_all_of_its_connections_go_silent() {
     assert_eq!(messages_of(&replica, &run).await.len(), 2);
     let next = replica.begin("go", json!({"agent": "worker"})).await;
     let next = replica.ended(&next).await;
-    assert_eq!(
-        (&next["status"], &next["attempts"]),
-        (&json!("completed"), &json!(1)),
-        "{next:#}"
-    );
+    assert_members!(next, {"status": "completed", "attempts": 1});
     replica.finish().await;
 }

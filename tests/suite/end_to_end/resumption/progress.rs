@@ -14,7 +14,7 @@ use test_support::wait::until;
 use super::world::World;
 use crate::end_to_end::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::mock_model::{Reply, last_user_text, tool_results};
 
 on_every_store!(a_tenant_whose_events_wait_for_processors_delays_no_other);
 
@@ -29,9 +29,7 @@ async fn a_tenant_whose_events_wait_for_processors_delays_no_other(database: Tes
             // The text is streamed, so its events are many, and together large.
             return Reply::HeldAtEnd(Arc::clone(&behind), vec!["word ".repeat(1_000); 80]);
         }
-        let messages = request["messages"].as_array().unwrap();
-        let results = messages.iter().filter(|message| message["role"] == "tool").count();
-        if results < usize::try_from(QUIET_STEPS).unwrap() {
+        if tool_results(request).len() < usize::try_from(QUIET_STEPS).unwrap() {
             Reply::call("c", "again", &json!({"note": "n"}))
         } else {
             Reply::text("done")

@@ -8,6 +8,7 @@ use values::json::Value;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{Reply, content_text, last_user_text};
 
 on_every_store!(
@@ -46,17 +47,10 @@ async fn a_run_starts_over(database: TestDatabase) {
     // The next worker runs the agent as it was at the request, not as it is now.
     second.put_agent("worker", json!({"model": "mock/other"})).await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"], &ended["step_count"]),
-        (&json!("completed"), &json!(2), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 2, "step_count": 2});
     // One request of the lost attempt, and two of the other one.
     assert_eq!(ended["usage"]["total_tokens"], 45);
-    assert_eq!(
-        (&ended["session_id"], &ended["created_at"]),
-        (&run["session_id"], &run["created_at"])
-    );
+    assert_members!(ended, {"session_id": run["session_id"], "created_at": run["created_at"]});
     let m = |results| ("m".to_owned(), results);
     assert_eq!(world.asked(), [m(0), m(0), m(1)]);
     let keys = world.again.keys();
@@ -70,13 +64,7 @@ async fn a_run_starts_over(database: TestDatabase) {
     );
     let sessions = second.get("/v1/sessions").await;
     assert_eq!(sessions["data"].as_array().unwrap().len(), 1);
-    assert_eq!(
-        (
-            &sessions["data"][0]["execution_count"],
-            &sessions["data"][0]["message_count"]
-        ),
-        (&json!(1), &json!(4))
-    );
+    assert_members!(sessions["data"][0], {"execution_count": 1, "message_count": 4});
     second.finish().await;
 }
 
@@ -130,11 +118,7 @@ async fn what_a_lost_attempt_has_spent_counts(database: TestDatabase) {
         world.tool_gate.open(usize::from(status == "completed"));
         let second = world.replica_with(&prices).await;
         let ended = second.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["stop_reason"], &ended["attempts"]),
-            (&json!(status), &json!(stop_reason), &json!(2)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": status, "stop_reason": stop_reason, "attempts": 2});
         assert_eq!(world.asked().len() - before, asked);
         assert_eq!(ended["usage"]["total_tokens"], 15 * asked);
         let spent = ended["usage"]["cost"].as_f64().unwrap();
@@ -159,11 +143,7 @@ async fn a_run_whose_time_is_spent_does_not_start_over(database: TestDatabase) {
     world.database.execute(an_hour_ago).await.unwrap();
     let second = world.replica().await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["stop_reason"], &ended["step_count"]),
-        (&json!("stopped"), &json!("time_limit_reached"), &json!(0)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "stopped", "stop_reason": "time_limit_reached", "step_count": 0});
     assert_eq!(world.asked().len(), 1);
     second.finish().await;
 }
@@ -232,14 +212,8 @@ async fn a_run_on_a_thread_starts_over_from_where_it_began(database: TestDatabas
     let next = first.begin("hi", on_thread()).await;
     let second = world.successor(first, &world.tool_gate).await;
     let (ended, next) = (second.ended(&run).await, second.ended(&next).await);
-    assert_eq!(
-        (&ended["status"], &ended["base_session_id"]),
-        (&json!("completed"), &root["session_id"])
-    );
-    assert_eq!(
-        (&next["status"], &next["base_session_id"]),
-        (&json!("completed"), &run["session_id"])
-    );
+    assert_members!(ended, {"status": "completed", "base_session_id": root["session_id"]});
+    assert_members!(next, {"status": "completed", "base_session_id": run["session_id"]});
     let thread = second.get("/v1/threads/t").await;
     assert_eq!(thread["session_id"], next["session_id"]);
     let last = world.mock.requests().pop().unwrap();
@@ -269,11 +243,11 @@ async fn a_thread_stays_with_its_run_over_a_takeover(database: TestDatabase) {
         replica.put(&path, &position).await.assert_problem("thread_busy");
         replica = world.successor(replica, &world.tool_gate).await;
         let ended = replica.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["base_session_id"], &ended["attempts"]),
-            (&json!("completed"), &root["session_id"], &json!(2)),
-            "{durability}: {ended:#}"
-        );
+        assert_members!(ended, {
+            "status": "completed",
+            "base_session_id": root["session_id"],
+            "attempts": 2,
+        }, "{durability}");
         let thread = replica.get(&path).await;
         assert_eq!(thread["session_id"], ended["session_id"], "{durability}");
     }

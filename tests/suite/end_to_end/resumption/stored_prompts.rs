@@ -7,7 +7,9 @@ use test_support::databases::TestDatabase;
 use super::world::{ACCEPTS_ONLY, World, bytes};
 use crate::end_to_end::on_every_store;
 use crate::support::hostile::endless_prompt;
+use crate::support::members::assert_members;
 use crate::support::mock_model::Reply;
+use crate::support::test_app::session_path;
 
 on_every_store!(a_stored_prompt_that_cannot_be_rendered_fails_its_run_alone);
 
@@ -19,8 +21,7 @@ async fn a_stored_prompt_that_cannot_be_rendered_fails_its_run_alone(database: T
     front.put_agent("plain", json!({"model": "mock/m"})).await;
     let import = json!({"agent": "plain", "context_state": {"system_prompt": "Be brief."}});
     let imported = front.post("/v1/sessions", &import).await.ok();
-    let session = format!("/v1/sessions/{}", imported["session_id"].as_str().unwrap());
-    let context = front.get(&session).await["context_state"].clone();
+    let context = front.get(&session_path(&imported, "")).await["context_state"].clone();
 
     let of_agent = front.begin("go", json!({"agent": "prompted"})).await;
     let base = json!({"agent": "plain", "base_session_id": imported["session_id"]});
@@ -51,11 +52,7 @@ async fn a_stored_prompt_that_cannot_be_rendered_fails_its_run_alone(database: T
     let worker = world.replica().await;
     for run in [&of_agent, &of_session, &worker.begin("again", base).await] {
         let ended = worker.ended(run).await;
-        assert_eq!(
-            (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
-            (&json!("failed"), &json!("prompt_not_rendered"), &json!(1)),
-            "{ended:#}"
-        );
+        assert_members!(ended, {"status": "failed", "error/code": "prompt_not_rendered", "attempts": 1});
     }
     assert_eq!(worker.ended(&well).await["status"], "completed");
     assert_eq!(world.asked().len(), 1, "no model hears of such a prompt");

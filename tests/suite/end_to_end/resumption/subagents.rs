@@ -12,8 +12,9 @@ use values::json::Value;
 
 use super::world::{Replica, World, execution_of, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{Reply, last_user_text};
+use crate::support::test_app::{run_path, session_path};
 
 on_every_store!(
     a_subagent_continues_as_the_same_agent_instance,
@@ -117,7 +118,7 @@ async fn sessions_below(replica: &Replica, session_id: &Value) -> Vec<Value> {
 
 /// What is told of the subagent of the first call.
 async fn trace_of(replica: &Replica, run: &Value) -> Value {
-    let steps = replica.get(&format!("/v1/runs/{}/steps", id(run))).await;
+    let steps = replica.get(&run_path(run, "/steps")).await;
     steps["data"][0]["tool_executions"][0]["subagent"].clone()
 }
 
@@ -144,13 +145,19 @@ async fn until_spent(world: &World, answers: u64) {
     .await;
 }
 
+/// Ends a process whose run waits at a gate, once so many answers are counted, and starts another
+/// one. The gate lets a call pass.
+async fn successor(world: &World, dying: Replica, answers: u64, gate: &Gate) -> Replica {
+    until_spent(world, answers).await;
+    dying.die(world).await;
+    gate.until_waiting(0).await;
+    gate.open(1);
+    priced_replica(world).await
+}
+
 /// Checks how a run ended, and what its answers have used.
 fn assert_completed(ended: &Value, attempts: u32, answers: u64) {
-    assert_eq!(
-        (&ended["status"], &ended["attempts"], &ended["usage"]["total_tokens"]),
-        (&json!("completed"), &json!(attempts), &json!(answers * ANSWER)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": attempts, "usage/total_tokens": answers * ANSWER});
 }
 
 /// Checks what a run has cost whose models all have a price.
@@ -165,18 +172,11 @@ async fn a_subagent_continues_as_the_same_agent_instance(database: TestDatabase)
     let (world, first) = start(database, &gate).await;
     let run = first.begin("go", durable("lead")).await;
     world.tool_gate.until_waiting(2).await;
-    until_spent(&world, 3).await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = priced_replica(&world).await;
+    let second = successor(&world, first, 3, &world.tool_gate).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 5);
     assert_cost(&ended, 5);
-    assert_eq!(
-        (&ended["output_text"], &ended["step_count"]),
-        (&json!("lead is done"), &json!(2))
-    );
+    assert_members!(ended, {"output_text": "lead is done", "step_count": 2});
     assert_eq!(asked(&world), counts(&[("finder", 3), ("lead", 2)]));
     assert_eq!(
         (world.plain.begun(), world.once.begun(), world.again.begun()),
@@ -190,25 +190,14 @@ async fn a_subagent_continues_as_the_same_agent_instance(database: TestDatabase)
     for same in ["agent", "agent_id", "session_id", "step_number"] {
         assert_eq!(begun[same], over[same], "{same}");
     }
-    assert_eq!(
-        (&over["status"], &over["step_count"], &over["usage"]["total_tokens"]),
-        (&json!("completed"), &json!(3), &json!(3 * ANSWER))
-    );
+    assert_members!(over, {"status": "completed", "step_count": 3, "usage/total_tokens": 3 * ANSWER});
     let below = sessions_below(&second, &run["session_id"]).await;
     assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
-    assert_eq!(
-        (&below[0]["execution_count"], &below[0]["message_count"]),
-        (&json!(1), &json!(6))
-    );
+    assert_members!(below[0], {"execution_count": 1, "message_count": 6});
     let trace = trace_of(&second, &run).await;
-    assert_eq!(
-        (&trace["session_id"], &trace["agent_id"]),
-        (&begun["session_id"], &begun["agent_id"])
-    );
+    assert_members!(trace, {"session_id": begun["session_id"], "agent_id": begun["agent_id"]});
     assert_eq!(trace["steps"].as_array().unwrap().len(), 3, "{trace:#}");
-    let verified = second
-        .get(&format!("/v1/sessions/{}/verify", run["session_id"].as_str().unwrap()))
-        .await;
+    let verified = second.get(&session_path(&run, "/verify")).await;
     assert_eq!(verified["faults"], json!([]));
     second.finish().await;
 }
@@ -218,11 +207,7 @@ async fn a_subagent_that_has_ended_is_not_run_again(database: TestDatabase) {
     let (world, first) = start(database, &gate).await;
     let run = first.begin("simply, and the lead waits", durable("lead")).await;
     gate.until_waiting(1).await;
-    until_spent(&world, 3).await;
-    first.die(&world).await;
-    gate.until_waiting(0).await;
-    gate.open(1);
-    let second = priced_replica(&world).await;
+    let second = successor(&world, first, 3, &gate).await;
     let ended = second.ended(&run).await;
     // The answer that was asked for again is counted once.
     assert_completed(&ended, 2, 4);
@@ -232,9 +217,7 @@ async fn a_subagent_that_has_ended_is_not_run_again(database: TestDatabase) {
     let begun = only(&events, "subagent.started");
     let below = sessions_below(&second, &run["session_id"]).await;
     assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
-    let session = second
-        .get(&format!("/v1/sessions/{}", begun["session_id"].as_str().unwrap()))
-        .await;
+    let session = second.get(&session_path(begun, "")).await;
     assert_eq!(session["context_state"]["agent_id"], begun["agent_id"]);
     // It can be continued as any other.
     let next = json!({"base_session_id": begun["session_id"], "input": "simply on"});
@@ -249,18 +232,11 @@ async fn a_subagent_that_has_ended_waits_for_the_other_calls(database: TestDatab
     world.tool_gate.until_waiting(1).await;
     until("the end of the subagent's call is not kept", async || {
         // The input, the answer, two calls that begin, and one that ends.
-        world
-            .database
-            .number("select count(*) from run_journal where scope = ''")
-            .await
-            == 5
+        let entries = "select count(*) from run_journal where scope = ''";
+        world.database.number(entries).await == 5
     })
     .await;
-    until_spent(&world, 3).await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = priced_replica(&world).await;
+    let second = successor(&world, first, 3, &world.tool_gate).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 4);
     assert_eq!(asked(&world), counts(&[("finder", 2), ("juggler", 2)]));
@@ -277,17 +253,9 @@ async fn subagents_of_two_levels_go_on(database: TestDatabase) {
     let (world, first) = start(database, &gate).await;
     let run = first.begin("the middle waits", durable("head")).await;
     world.tool_gate.until_waiting(2).await;
-    until_spent(&world, 4).await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = priced_replica(&world).await;
+    let second = successor(&world, first, 4, &world.tool_gate).await;
     gate.until_waiting(1).await;
-    until_spent(&world, 5).await;
-    second.die(&world).await;
-    gate.until_waiting(0).await;
-    gate.open(1);
-    let third = priced_replica(&world).await;
+    let third = successor(&world, second, 5, &gate).await;
     let ended = third.ended(&run).await;
     assert_completed(&ended, 3, 7);
     assert_cost(&ended, 7);
@@ -315,19 +283,12 @@ async fn a_subagent_that_fails_after_it_was_resumed_has_no_session(database: Tes
     let (world, first) = start(database, &gate).await;
     let run = first.begin("in vain", durable("lead")).await;
     world.tool_gate.until_waiting(2).await;
-    until_spent(&world, 3).await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = priced_replica(&world).await;
+    let second = successor(&world, first, 3, &world.tool_gate).await;
     let ended = second.ended(&run).await;
     assert_completed(&ended, 2, 4);
     let events = resumed_events(&second, &run, &[0]).await;
     let (begun, over) = (only(&events, "subagent.started"), only(&events, "subagent.completed"));
-    assert_eq!(
-        (&over["session_id"], &over["status"]),
-        (&begun["session_id"], &json!("failed"))
-    );
+    assert_members!(over, {"session_id": begun["session_id"], "status": "failed"});
     assert!(sessions_below(&second, &run["session_id"]).await.is_empty());
     let read = world.mock.requests().pop().unwrap();
     assert_eq!(read["model"], "lead");

@@ -9,6 +9,7 @@ use test_support::wait::until;
 use super::world::{ACCEPTS_ONLY, World, bytes, resumed_events};
 use crate::end_to_end::on_every_store;
 use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::Reply;
 
 on_every_store!(
@@ -62,7 +63,7 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     })
     .await;
     let shown = worker.shown(&run).await;
-    assert_eq!((&shown["status"], &shown["attempts"]), (&json!("queued"), &json!(0)));
+    assert_members!(shown, {"status": "queued", "attempts": 0});
     assert_eq!(world.asked(), []);
     // A caller can end such a run without waiting for a newer version.
     worker.control(&given_up, "cancel").await;
@@ -77,7 +78,7 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     .await;
     world.expire_leases().await;
     let ended = worker.ended(&run).await;
-    assert_eq!((&ended["status"], &ended["attempts"]), (&json!("completed"), &json!(1)));
+    assert_members!(ended, {"status": "completed", "attempts": 1});
     // Nobody had begun it.
     resumed_events(&worker, &run, &[]).await;
     front.finish().await;
@@ -134,11 +135,7 @@ async fn a_request_that_no_worker_can_read_fails_and_others_go_on(database: Test
             world.expire_leases().await;
         }
         let ended = worker.ended(&run).await;
-        assert_eq!(
-            (&ended["status"], &ended["error"]["code"], &ended["attempts"]),
-            (&json!("failed"), &json!("request_unusable"), &json!(3)),
-            "{spoil}"
-        );
+        assert_members!(ended, {"status": "failed", "error/code": "request_unusable", "attempts": 3}, "{spoil}");
         assert_eq!(worker.events_after(&run, 0).await.last().unwrap()["data"], ended);
         assert_eq!(worker.ended(&next).await["status"], "completed", "{spoil}");
         worker.finish().await;

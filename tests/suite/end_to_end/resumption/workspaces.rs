@@ -9,7 +9,8 @@ use values::json::Value;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{Reply, content_text};
+use crate::support::members::{assert_members, column};
+use crate::support::mock_model::{Reply, content_text, tool_results};
 
 on_every_store!(
     a_takeover_has_the_files_and_variables_of_the_earlier_steps,
@@ -24,17 +25,12 @@ fn write(id: &str, path: &str) -> (String, String, String) {
     call(id, "write_file", &json!({"path": path, "content": path}))
 }
 
-fn results(request: &Value) -> usize {
-    let messages = request["messages"].as_array().unwrap();
-    messages.iter().filter(|message| message["role"] == "tool").count()
-}
-
 const TOOLS: [&str; 3] = ["write_file", "list_files", "variables_set"];
 
 async fn a_takeover_has_the_files_and_variables_of_the_earlier_steps(database: TestDatabase) {
     let model_gate = Gate::new();
     let gate = Arc::clone(&model_gate);
-    let world = World::new(database, move |request| match results(request) {
+    let world = World::new(database, move |request| match tool_results(request).len() {
         0 => Reply::ToolCalls(vec![
             write("c1", "one.txt"),
             call("c2", "variables_set", &json!({"variables": {"word": "kept"}})),
@@ -50,11 +46,7 @@ async fn a_takeover_has_the_files_and_variables_of_the_earlier_steps(database: T
     model_gate.until_waiting(1).await;
     let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 2});
     // The second worker has not written the file again, and its prompt has the variable.
     let requests = world.mock.requests();
     let prompts: Vec<_> = requests
@@ -76,7 +68,7 @@ async fn a_takeover_merges_the_files_of_its_subagents(database: TestDatabase) {
     let model_gate = Gate::new();
     let gate = Arc::clone(&model_gate);
     let world = World::new(database, move |request| {
-        match (request["model"].as_str().unwrap(), results(request)) {
+        match (request["model"].as_str().unwrap(), tool_results(request).len()) {
             ("m", 0) => Reply::ToolCalls(vec![write("c1", "lead.txt")]),
             ("m", 1) => Reply::ToolCalls(vec![call("c2", "helper", &json!({"task": "help"}))]),
             ("h", 0) => Reply::ToolCalls(vec![write("h1", "helper.txt")]),
@@ -98,12 +90,7 @@ async fn a_takeover_merges_the_files_of_its_subagents(database: TestDatabase) {
     assert_eq!(ended["status"], "completed", "{ended:#}");
     let session = ended["session_id"].as_str().unwrap();
     let listed = second.get(&format!("/v1/sessions/{session}/files")).await;
-    let paths: Vec<_> = listed["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["path"].as_str().unwrap())
-        .collect();
+    let paths = column(&listed["data"], "path");
     assert_eq!(paths, ["helper.txt", "lead.txt"], "{listed:#}");
     second.finish().await;
 }

@@ -16,9 +16,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use uuid::Uuid;
 use values::json::Value;
 
-use crate::support::gated::{id, numbers};
-use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::gated::assert_without_gap;
+use crate::support::mock_model::{MockModel, Reply, tool_results};
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 /// A lease never expires by itself during a test.
 const SETTINGS: [(&str, &str); 2] = [("queue.lease", "10m"), ("queue.poll_interval", "20ms")];
@@ -126,8 +126,7 @@ impl World {
     pub(in crate::end_to_end) fn asked(&self) -> Vec<(String, usize)> {
         let requests = self.mock.requests();
         let asked = requests.iter().map(|request| {
-            let messages = request["messages"].as_array().unwrap();
-            let results = messages.iter().filter(|message| message["role"] == "tool").count();
+            let results = tool_results(request).len();
             (request["model"].as_str().unwrap().to_owned(), results)
         });
         asked.collect()
@@ -191,7 +190,7 @@ pub(in crate::end_to_end) fn bytes(database: &TestDatabase, text: &str) -> Strin
 pub(in crate::end_to_end) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) -> Vec<Value> {
     let events = app.events_after(run, 0).await;
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     let of = |wanted: &str| types.iter().filter(|found| **found == wanted).count();
     assert_eq!((types[0], of("run.started")), ("run.started", 1), "{types:?}");
     let expected: Vec<_> = (2..)
@@ -222,7 +221,7 @@ pub(in crate::end_to_end) async fn resumed_events(app: &TestApp, run: &Value, re
 
 /// The steps of a run without what differs each time.
 pub(in crate::end_to_end) async fn steps_of(app: &TestApp, run: &Value) -> Value {
-    let mut steps = app.get(&format!("/v1/runs/{}/steps", id(run))).await["data"].clone();
+    let mut steps = app.get(&run_path(run, "/steps")).await["data"].clone();
     without(
         &mut steps,
         &[
@@ -263,8 +262,6 @@ pub(in crate::end_to_end) fn execution_of(events: &[Value]) -> &Value {
 
 /// The messages of the session that a run has made.
 pub(in crate::end_to_end) async fn messages_of(app: &TestApp, run: &Value) -> Vec<Value> {
-    let session = app
-        .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(run, "")).await;
     session["message_history_state"]["messages"].as_array().unwrap().clone()
 }

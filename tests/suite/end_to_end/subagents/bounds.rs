@@ -12,10 +12,10 @@ use test_support::gate::Gate;
 use test_support::wait::until;
 use values::json::Value;
 
-use super::{end, leading, requests_of, results, session, steps_of, subagents};
+use super::{end, leading, requests_of, session, steps_of, subagents};
 use crate::end_to_end::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::mock_model::{MockModel, Reply, new_results};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -94,7 +94,7 @@ async fn subagents_beyond_the_bound_of_a_run_are_errors_that_the_model_reads(dat
     assert!(
         mock.requests()
             .iter()
-            .any(|request| results(request).iter().any(|reported| reported.contains(refused)))
+            .any(|request| new_results(request).iter().any(|reported| reported.contains(refused)))
     );
     app.finish().await;
 }

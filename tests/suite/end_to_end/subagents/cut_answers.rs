@@ -4,9 +4,10 @@
 use serde_json::json;
 use test_support::databases::TestDatabase;
 
-use super::{leading, requests_of, results, session, session_count, steps_of, subagents};
+use super::{leading, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, last_user_text, new_results};
 use crate::support::test_app::TestApp;
 
 on_every_store!(the_model_reads_that_the_answer_of_a_subagent_is_not_complete);
@@ -30,18 +31,14 @@ async fn the_model_reads_that_the_answer_of_a_subagent_is_not_complete(database:
     let lead = json!({"model": "mock/lead", "subagents": [{"agent": "worker"}]});
     app.put_agent("lead", lead).await;
     let result = app.run_with(json!({"agent": "lead", "input": "go"})).await;
-    assert_eq!(
-        (&result["status"], &result["finish_reason"]),
-        (&json!("completed"), &json!("stop")),
-        "{result:#}"
-    );
+    assert_members!(result, {"status": "completed", "finish_reason": "stop"});
 
     let requests = mock.requests();
     let [_, next] = requests_of(&requests, "lead")[..] else {
         panic!("{requests:#?}")
     };
     assert_eq!(
-        results(next),
+        new_results(next),
         [
             "So far",
             "So far\n\n[This answer of the agent worker is not complete: the limit of output tokens cut it.]",
@@ -62,10 +59,7 @@ async fn the_model_reads_that_the_answer_of_a_subagent_is_not_complete(database:
     assert_eq!((subagents.len(), session_count(&app).await), (5, 6));
     let reasons = ["stop", "length", "content_filter", "length", "refusal"];
     for (subagent, reason) in subagents.into_iter().zip(reasons) {
-        assert_eq!(
-            (&subagent["status"], &subagent["steps"][0]["finish_reason"]),
-            (&json!("completed"), &json!(reason))
-        );
+        assert_members!(subagent, {"status": "completed", "steps/0/finish_reason": reason});
         let child = session(&app, &subagent["session_id"]).await;
         assert_eq!(child["subagent_of"], result["session_id"]);
     }

@@ -5,9 +5,10 @@ use serde_json::json;
 use test_support::databases::TestDatabase;
 use values::json::Value;
 
-use super::{leading, results};
+use super::leading;
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, new_results};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -19,7 +20,7 @@ on_every_store!(
 async fn start(database: &TestDatabase) -> (TestApp, MockModel) {
     let mock = MockModel::start(|request| match request["model"].as_str().unwrap() {
         "top" => leading(request, &[("mid", "a")]),
-        "mid" if results(request).is_empty() => leading(request, &[("low", "b")]),
+        "mid" if new_results(request).is_empty() => leading(request, &[("low", "b")]),
         _ => Reply::text("fine"),
     })
     .await;
@@ -50,10 +51,7 @@ async fn the_steps_of_subagents_are_streamed_nested_where_the_caller_asks(databa
         let body = json!({"agent": "top", "input": "go", "durability": durability, "events": {"subagents": true}});
         let events = app.stream(body).await;
         let last = events.last().unwrap();
-        assert_eq!(
-            (&last["type"], &last["data"]["step_count"]),
-            (&json!("run.completed"), &json!(2))
-        );
+        assert_members!(last, {"type": "run.completed", "data/step_count": 2});
         let whole = [
             "execution.started",
             "step.started",
@@ -116,10 +114,7 @@ async fn a_stop_is_reported_with_its_source_message_and_figures(database: TestDa
         }
     }
     let last = events.last().unwrap();
-    assert_eq!(
-        (&last["type"], &last["data"]["stop_signal"]),
-        (&json!("run.stopped"), &signal)
-    );
+    assert_members!(last, {"type": "run.stopped", "data/stop_signal": signal});
     // It is stored with the run.
     let run_id = last["data"]["run_id"].as_str().unwrap();
     app.until_idle().await;

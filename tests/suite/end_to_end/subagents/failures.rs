@@ -7,10 +7,11 @@ use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 use values::json::Value;
 
-use super::{assert_no_session, end, leading, results, session_count, steps_of, subagents};
+use super::{assert_no_session, end, leading, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::mock_model::{MockModel, Reply, last_user_text, new_results};
 use crate::support::test_app::TestApp;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     a_subagent_that_fails_is_a_tool_error_with_its_reason,
@@ -73,10 +74,7 @@ async fn a_subagent_that_fails_is_a_tool_error_with_its_reason(database: TestDat
     );
     assert_eq!(mid["stop_reason"], "error_forbade");
     let error = &mid["steps"][0]["errors"][0];
-    assert!(
-        output.contains(error["code"].as_str().unwrap()),
-        "{output} does not name {error}"
-    );
+    assert_contains!(output, error["code"].as_str().unwrap());
     assert_no_session(&app, &mid["session_id"]).await;
     assert_eq!(session_count(&app).await, 2);
     app.finish().await;
@@ -85,7 +83,7 @@ async fn a_subagent_that_fails_is_a_tool_error_with_its_reason(database: TestDat
 async fn what_works_below_a_subagent_that_fails_leaves_no_session(database: TestDatabase) {
     let mock = MockModel::start(|request| match request["model"].as_str().unwrap() {
         "top" => leading(request, &[("mid", "a")]),
-        "mid" if results(request).is_empty() => leading(request, &[("low", "b")]),
+        "mid" if new_results(request).is_empty() => leading(request, &[("low", "b")]),
         "mid" => refuses(),
         _ => Reply::text("fine"),
     })
@@ -117,7 +115,7 @@ async fn a_task_without_words_begins_nothing(database: TestDatabase) {
         (json!({"mission": "x"}), "do not fit the schema"),
     ] {
         let mock = MockModel::start(move |request| {
-            if results(request).is_empty() {
+            if new_results(request).is_empty() {
                 Reply::call("c", "low", &arguments)
             } else {
                 leading(request, &[])
@@ -139,7 +137,7 @@ async fn a_task_without_words_begins_nothing(database: TestDatabase) {
 
 async fn a_run_that_fails_publishes_no_subagent(database: TestDatabase) {
     let mock = MockModel::start(|request| match request["model"].as_str().unwrap() {
-        "top" if results(request).is_empty() => leading(request, &[("low", "b")]),
+        "top" if new_results(request).is_empty() => leading(request, &[("low", "b")]),
         "top" => refuses(),
         _ => Reply::text(&format!("did {}", last_user_text(request))),
     })

@@ -9,6 +9,7 @@ use values::json::Value;
 
 use super::{end, insatiable, leading, offered, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -168,16 +169,10 @@ async fn time_that_is_spent_stops_the_subagents_at_work(database: TestDatabase) 
     .await;
     let body = json!({"agent": "lead", "input": "go", "budget": {"max_seconds": 3}});
     let result = app.run_with(body).await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("time_limit_reached"))
-    );
+    assert_members!(result, {"status": "stopped", "stop_reason": "time_limit_reached"});
     let steps = steps_of(&app, &result).await;
     let subagent = subagents(&steps)[0];
-    assert_eq!(
-        (&subagent["status"], &subagent["stop_reason"]),
-        (&json!("stopped"), &json!("time_limit_reached"))
-    );
+    assert_members!(subagent, {"status": "stopped", "stop_reason": "time_limit_reached"});
     let messages = steps[0]["messages"].as_array().unwrap();
     let answer = messages[1]["content"][0]["content"][0]["text"].as_str().unwrap();
     assert!(answer.ends_with("Until then it had said:]\n\n0 1 2 "), "{answer}");

@@ -11,16 +11,15 @@ mod limits;
 mod refusals;
 mod work;
 
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 use values::json::Value;
 
-use crate::support::mock_model::{Reply, content_text};
+use crate::support::mock_model::{Reply, new_results};
 use crate::support::test_app::TestApp;
 
 /// Calls tools as long as a request has no result, then says what the results say.
 fn leading(request: &Value, calls: &[(&str, &str)]) -> Reply {
-    let results = results(request);
+    let results = new_results(request);
     if !results.is_empty() {
         return Reply::text(&format!("results: {}", results.join(" | ")));
     }
@@ -35,18 +34,6 @@ fn leading(request: &Value, calls: &[(&str, &str)]) -> Reply {
 fn insatiable(request: &Value) -> Reply {
     let id = format!("c{}", request["messages"].as_array().unwrap().len());
     Reply::call(&id, "calculator", &json!({"expression": "1+1"}))
-}
-
-/// What the tools have answered since the last user message.
-fn results(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap();
-    let of_turn = messages.iter().rev().take_while(|message| message["role"] != "user");
-    let mut results: Vec<_> = of_turn
-        .filter(|message| message["role"] == "tool")
-        .map(|message| content_text(&message["content"]))
-        .collect();
-    results.reverse();
-    results
 }
 
 /// The names of the tools that a request offers.
@@ -80,12 +67,7 @@ async fn session(app: &TestApp, id: &Value) -> Value {
 
 async fn assert_no_session(app: &TestApp, id: &Value) {
     let path = format!("/v1/sessions/{}", id.as_str().unwrap());
-    let (status, problem) = app.call(Method::GET, &path, None).await;
-    assert_eq!(
-        (status, &problem["code"]),
-        (StatusCode::NOT_FOUND, &json!("session_not_found")),
-        "{problem:#}"
-    );
+    app.try_get(&path).await.assert_problem("session_not_found");
 }
 
 /// The number of sessions in the store.

@@ -1,6 +1,5 @@
 //! Subagents that can't work: refused when an agent is stored, or when a run is planned.
 
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use values::json::Value;
@@ -9,6 +8,7 @@ use super::session_count;
 use crate::end_to_end::on_every_store;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;
+use crate::support::text::assert_contains;
 
 on_every_store!(
     a_definition_that_can_not_work_is_refused,
@@ -27,30 +27,10 @@ async fn a_definition_that_can_not_work_is_refused(database: TestDatabase) {
     ] {
         let mut agent = json!({"model": "mock/m"});
         agent[field] = value;
-        let (status, problem) = app.call(Method::PUT, "/v1/agents/lead", Some(agent)).await;
-        assert_eq!(
-            (status, &problem["code"], &problem["errors"][0]["pointer"]),
-            (
-                StatusCode::BAD_REQUEST,
-                &json!("invalid_field"),
-                &json!(format!("/{field}"))
-            ),
-            "{problem:#}"
-        );
+        let refused = app.put("/v1/agents/lead", &agent).await;
+        refused.assert_problem_at("invalid_field", &format!("/{field}"));
     }
     app.finish().await;
-}
-
-/// Asks for a run that must be refused.
-async fn refused(app: &TestApp, body: Value) -> (StatusCode, String, String, String) {
-    let (status, problem) = app.call(Method::POST, "/v1/runs", Some(body)).await;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    (
-        status,
-        text(&problem["code"]),
-        text(&problem["errors"][0]["pointer"]),
-        text(&problem["detail"]),
-    )
 }
 
 async fn an_agent_that_does_not_exist_is_refused_before_the_run(database: TestDatabase) {
@@ -61,15 +41,10 @@ async fn an_agent_that_does_not_exist_is_refused_before_the_run(database: TestDa
         .await;
     app.put_agent("mid", json!({"model": "mock/m", "subagents": [{"agent": "nobody"}]}))
         .await;
-    let (status, code, pointer, detail) = refused(&app, json!({"agent": "lead", "input": "go"})).await;
-    assert_eq!(
-        (status, code.as_str(), pointer.as_str()),
-        (StatusCode::NOT_FOUND, "agent_not_found", "/agent")
-    );
-    assert_eq!(
-        detail,
-        r#"the agent "mid" has a subagent "nobody", and there is no agent of that name"#
-    );
+    let refused = app.post("/v1/runs", &json!({"agent": "lead", "input": "go"})).await;
+    refused.assert_problem_at("agent_not_found", "/agent");
+    let detail = r#"the agent "mid" has a subagent "nobody", and there is no agent of that name"#;
+    assert_eq!(refused.json()["detail"], detail);
     assert_eq!((mock.asked(), session_count(&app).await), (0, 0));
 
     // Where no level reaches it, nobody misses it.
@@ -92,12 +67,8 @@ async fn an_unpriced_model_below_a_limit_of_cost_is_refused_before_the_run(datab
     let limited = json!({"model": "mock/unpriced", "budget": cost.clone()});
     let lead = |beside_it: Value| json!({"model": "mock/m", "subagents": [{"agent": "mid", "budget": beside_it}]});
     let mid = json!({"model": "mock/m", "subagents": [{"agent": "low"}]});
-    let (status, problem) = app.call(Method::PUT, "/v1/agents/low", Some(limited)).await;
-    assert_eq!(
-        (status, &problem["errors"][0]["pointer"]),
-        (StatusCode::BAD_REQUEST, &json!("/budget/max_cost")),
-        "{problem:#}"
-    );
+    let refused = app.put("/v1/agents/low", &limited).await;
+    refused.assert_problem_at("invalid_field", "/budget/max_cost");
     app.put_agent("low", unpriced).await;
     // Of the request, of the agent, beside the subagent: two levels above the model.
     for (budget, lead, is_refused) in [
@@ -106,22 +77,15 @@ async fn an_unpriced_model_below_a_limit_of_cost_is_refused_before_the_run(datab
         (json!({}), lead(cost.clone()), true),
     ] {
         app.put_agent("mid", mid.clone()).await;
-        app.put_agent("lead", lead.clone()).await;
+        app.put_agent("lead", lead).await;
         let body = json!({"agent": "lead", "input": "go", "budget": budget});
         if !is_refused {
             assert_eq!(app.run_with(body).await["status"], "completed");
             continue;
         }
-        let (status, code, pointer, detail) = refused(&app, body).await;
-        assert_eq!(
-            (status, code.as_str(), pointer.as_str()),
-            (StatusCode::BAD_REQUEST, "invalid_field", "/budget/max_cost"),
-            "{budget}, {lead}"
-        );
-        assert!(
-            detail.contains("mock/unpriced") && detail.contains("\"low\""),
-            "{detail}"
-        );
+        let refused = app.post("/v1/runs", &body).await;
+        refused.assert_problem_at("invalid_field", "/budget/max_cost");
+        assert_contains!(refused.json()["detail"].as_str().unwrap(), "mock/unpriced", "\"low\"");
     }
     app.finish().await;
 }
@@ -141,11 +105,7 @@ async fn a_team_beyond_all_bounds_is_refused_before_the_run(database: TestDataba
 
     app.put_agent("a63", json!({"model": "mock/m", "subagents": [{"agent": "a64"}]}))
         .await;
-    let (status, code, pointer, detail) = refused(&app, json!({"agent": "a0", "input": "go"})).await;
-    assert_eq!(
-        (status, code.as_str(), pointer.as_str()),
-        (StatusCode::BAD_REQUEST, "invalid_field", "/agent"),
-        "{detail}"
-    );
+    let refused = app.post("/v1/runs", &json!({"agent": "a0", "input": "go"})).await;
+    refused.assert_problem_at("invalid_field", "/agent");
     app.finish().await;
 }

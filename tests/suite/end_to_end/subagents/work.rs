@@ -7,8 +7,9 @@ use values::json::Value;
 
 use super::{end, leading, offered, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::members::{assert_members, column};
+use crate::support::mock_model::{MockModel, Reply, last_user_text, new_results};
+use crate::support::test_app::{TestApp, session_path};
 
 on_every_store!(
     a_subagent_works_with_its_own_definition_and_some_of_the_tools,
@@ -74,8 +75,7 @@ async fn a_subagent_works_with_its_own_definition_and_some_of_the_tools(database
     assert_eq!(models, ["lead", "worker", "lead"]);
     assert_eq!(offered(&requests[0]), ["calculator", "find"]);
     let tool = &requests[0]["tools"][1]["function"];
-    assert_eq!(tool["description"], "Finds things.");
-    assert_eq!(tool["parameters"]["required"], json!(["task"]));
+    assert_members!(tool, {"description": "Finds things.", "parameters/required": ["task"]});
     // Of its own tools it has those that the one above has, too.
     assert_eq!(offered(&requests[1]), ["calculator"]);
     assert_eq!(
@@ -115,43 +115,28 @@ async fn its_session_is_committed_with_the_run_and_can_be_continued(database: Te
     let own = session(&app, &result["session_id"]).await;
     let child = session(&app, &listed[0]["session_id"]).await;
     assert_eq!(own["subagent_of"], json!(null));
-    assert_eq!(child["subagent_of"], result["session_id"]);
-    assert_eq!(
-        (&child["agent"], &child["run_id"]),
-        (&json!("worker"), &result["run_id"])
-    );
+    assert_members!(child, {"subagent_of": result["session_id"], "agent": "worker", "run_id": result["run_id"]});
     assert_eq!(child["agent_version"], app.get("/v1/agents/worker").await["version"]);
-    assert_eq!(
-        (&child["parent_session_id"], &child["depth"]),
-        (&json!(null), &json!(0))
-    );
-    assert_eq!(child["metadata"], json!({"role": "a finder"}));
+    assert_members!(child, {"parent_session_id": null, "depth": 0, "metadata": {"role": "a finder"}});
     assert_eq!(child["environment_state"], own["environment_state"]);
     let context = &child["context_state"];
     assert_eq!(context["parent_agent_id"], own["context_state"]["agent_id"]);
     assert_ne!(context["agent_id"], own["context_state"]["agent_id"]);
     assert_eq!(context["execution_count"], 1);
     assert_eq!(child["message_count"], 2);
-    let path = format!("/v1/sessions/{}/verify", child["session_id"].as_str().unwrap());
-    assert_eq!(app.get(&path).await["valid"], true);
+    assert_eq!(app.get(&session_path(&child, "/verify")).await["valid"], true);
 
     // It is a session like others: its agent goes on, now with all of its own tools.
     let next = app
         .run_with(json!({"base_session_id": child["session_id"], "input": "the lock"}))
         .await;
-    assert_eq!(
-        (&next["agent"], &next["output_text"]),
-        (&json!("worker"), &json!("found the lock"))
-    );
+    assert_members!(next, {"agent": "worker", "output_text": "found the lock"});
     let requests = mock.requests();
     let last = requests.last().unwrap();
     assert_eq!(offered(last), ["current_time", "calculator"]);
     assert_eq!(last["messages"].as_array().unwrap().len(), 4);
     let continued = session(&app, &next["session_id"]).await;
-    assert_eq!(
-        (&continued["parent_session_id"], &continued["subagent_of"]),
-        (&child["session_id"], &json!(null))
-    );
+    assert_members!(continued, {"parent_session_id": child["session_id"], "subagent_of": null});
     assert_eq!(continued["context_state"]["agent_id"], context["agent_id"]);
     app.finish().await;
 }
@@ -159,7 +144,7 @@ async fn its_session_is_committed_with_the_run_and_can_be_continued(database: Te
 async fn its_trace_stands_below_the_call_and_its_usage_is_the_runs(database: TestDatabase) {
     let mock = MockModel::start(|request| match request["model"].as_str().unwrap() {
         "lead" => leading(request, &[("find", "the key")]),
-        _ if super::results(request).is_empty() => Reply::call("w", "calculator", &json!({"expression": "6*7"})),
+        _ if new_results(request).is_empty() => Reply::call("w", "calculator", &json!({"expression": "6*7"})),
         _ => Reply::text("found"),
     })
     .await;
@@ -171,32 +156,22 @@ async fn its_trace_stands_below_the_call_and_its_usage_is_the_runs(database: Tes
         (("completed", "completed", 60), &json!(2))
     );
     let steps = steps_of(&app, &result).await;
-    let totals: Vec<_> = steps
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| &step["usage"]["total_tokens"])
-        .collect();
+    let totals = column(&steps, "usage/total_tokens");
     assert_eq!(totals, [45, 15]);
 
     let execution = &steps[0]["tool_executions"][0];
-    assert_eq!(
-        (&execution["name"], &execution["is_error"]),
-        (&json!("find"), &json!(false))
-    );
+    assert_members!(execution, {"name": "find", "is_error": false});
     let [subagent] = subagents(&steps)[..] else {
         panic!("{steps:#}")
     };
     assert_eq!(end(subagent), ("completed", "completed", 30));
     let child = session(&app, &subagent["session_id"]).await;
-    assert_eq!(subagent["agent"], "worker");
-    assert_eq!(subagent["agent_id"], child["context_state"]["agent_id"]);
+    assert_members!(subagent, {"agent": "worker", "agent_id": child["context_state"]["agent_id"]});
     let messages = child["message_history_state"]["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[1]["tags"]["execution_id"], subagent["execution_id"]);
     // The messages of its steps are those of its session, after the task.
-    assert_eq!(subagent["steps"][0]["messages"], json!(messages[1..3]));
-    assert_eq!(subagent["steps"][1]["messages"], json!(messages[3..]));
+    assert_members!(subagent, {"steps/0/messages": messages[1..3], "steps/1/messages": messages[3..]});
     assert_eq!(subagent["steps"][0]["tool_executions"][0]["name"], "calculator");
     app.finish().await;
 }
@@ -270,7 +245,7 @@ async fn a_run_at_work_shows_the_traces_of_its_steps(database: TestDatabase) {
     let gate = Gate::new();
     let held = gate.clone();
     let mock = MockModel::start(move |request| match request["model"].as_str().unwrap() {
-        "lead" if super::results(request).is_empty() => leading(request, &[("find", "the key")]),
+        "lead" if new_results(request).is_empty() => leading(request, &[("find", "the key")]),
         "lead" => Reply::Held(held.clone(), "done".to_owned()),
         _ => found(request),
     })

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -11,9 +10,9 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker, model};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 on_every_store!(
     an_approved_call_is_executed_once,
@@ -35,17 +34,14 @@ async fn an_approved_call_is_executed_once(database: TestDatabase) {
     assert_eq!(run["answer_run_id"], Value::Null);
     let waiting = app.events_after(&run, 0).await;
     let change = json!({"changes": [{"path": "a.txt", "content": "a"}]});
-    let files = format!("/v1/sessions/{}/files", run["session_id"].as_str().unwrap());
+    let files = session_path(&run, "/files");
     let changed = app.post(&files, &change).await.json();
     let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
     let first = app.answer(&run, approve.clone()).await.ok();
     assert_eq!(first["status"], "completed", "{first:#}");
 
     let shown = app.shown(&run).await;
-    assert_eq!(
-        (&shown["status"], &shown["required_action"], &shown["answer_run_id"]),
-        (&json!("answered"), &Value::Null, &first["run_id"])
-    );
+    assert_members!(shown, {"status": "answered", "required_action": null, "answer_run_id": first["run_id"]});
     assert_eq!(listed(&app, "waiting").await, [Value::Null; 0]);
     assert_eq!(listed(&app, "answered").await, [run["run_id"].clone()]);
     // What has been said about the run stays.
@@ -79,16 +75,30 @@ async fn an_approved_call_is_executed_once(database: TestDatabase) {
 
 async fn answers_at_once_have_one_winner(database: TestDatabase) {
     let app = WaitingApp::start(&database, &[]).await;
-    for round in 1..=4 {
-        let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
+    for round in 1..=8 {
+        // Every other run is on a thread, which may be busy, or have moved on.
+        let (thread, codes) = match round % 2 {
+            0 => (Value::Null, &["run_not_waiting"][..]),
+            _ => (
+                json!("t"),
+                &["thread_busy", "session_not_waiting", "run_not_waiting"][..],
+            ),
+        };
+        let calls = json!([["c1", "deploy", {}]]).to_string();
+        let body = json!({"agent": "asker", "input": calls, "thread": thread});
+        let run = app.run_with(body).await;
         let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
         let send = || app.answer(&run, approve.clone());
         let answers: [_; 4] = tokio::join!(send(), send(), send(), send()).into();
         let won: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
         assert_eq!(won.len(), 1);
         for lost in answers.iter().filter(|answer| answer.status != 200) {
-            lost.assert_problem("run_not_waiting");
-            assert_eq!(lost.json()["run_id"], won[0].json()["run_id"]);
+            let code = lost.code();
+            lost.assert_problem(&code);
+            assert!(codes.contains(&code.as_str()), "{code}");
+            if code == "run_not_waiting" {
+                assert_eq!(lost.json()["run_id"], won[0].json()["run_id"]);
+            }
         }
         assert_eq!(app.deploy.begun(), round);
     }
@@ -101,7 +111,7 @@ async fn an_answer_that_fails_leaves_the_calls_open(database: TestDatabase) {
     app.put_agent("broken", broken).await;
     let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
     let deny = json!([answer_to(&run, "c1", json!({"decision": "deny"}))]);
-    let path = format!("/v1/runs/{}/answers", id(&run));
+    let path = run_path(&run, "/answers");
     let body = json!({"agent": "broken", "answers": deny});
     let failed = app.post(&path, &body).await.ok();
     assert_eq!(failed["status"], "failed", "{failed:#}");
@@ -116,23 +126,16 @@ async fn a_late_answer_is_refused_at_once(database: TestDatabase) {
     let mock = MockModel::start(model).await;
     let look = FakeTool::new("look", Behaviour::EchoArguments);
     let deploy = FakeTool::new("deploy", Behaviour::Held(Arc::clone(&gate)));
-    let tools = [&look, &deploy].map(|tool| Arc::clone(tool) as _);
-    let extensions = Extensions {
-        tools: tools.into(),
-        ..Extensions::default()
-    };
-    let app = TestApp::start_extended(database.url(), &mock, &[], extensions).await;
+    let app = TestApp::start_with_tools(database.url(), &mock, &[], [&look, &deploy]).await;
     app.put_agent("asker", asker()).await;
     let calls = json!([["c1", "deploy", {}]]).to_string();
     let run = app
         .run_with(json!({"agent": "asker", "input": calls, "thread": "t"}))
         .await;
     let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
-    let path = format!("/v1/runs/{}/answers", id(&run));
-    let first = app
-        .post(&path, &json!({"answers": approve, "mode": "async"}))
-        .await
-        .ok();
+    let path = run_path(&run, "/answers");
+    let body = json!({"answers": approve, "mode": "async"});
+    let first = app.post(&path, &body).await.ok();
     gate.until_waiting(1).await;
     for says in [json!({"answers": approve}), json!({"deny_open": true})] {
         for if_busy in ["queue", "interrupt"] {

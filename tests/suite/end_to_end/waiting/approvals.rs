@@ -6,6 +6,8 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker, open_calls};
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
+use crate::support::test_app::{run_path, session_path};
 
 on_every_store!(
     a_denied_call_is_not_executed,
@@ -26,19 +28,11 @@ async fn a_denied_call_is_not_executed(database: TestDatabase) {
     ]);
     let next = app.answer(&run, answers).await.ok();
     let read = "read: The caller denied this call: Too dangerous. | The caller denied this call.";
-    assert_eq!(
-        (&next["status"], &next["output_text"]),
-        (&json!("completed"), &json!(read))
-    );
+    assert_members!(next, {"status": "completed", "output_text": read});
     assert_eq!(app.deploy.begun(), 0);
-    let steps = app
-        .get(&format!("/v1/runs/{}/steps", next["run_id"].as_str().unwrap()))
-        .await;
+    let steps = app.get(&run_path(&next, "/steps")).await;
     let execution = &steps["data"][0]["tool_executions"][0];
-    assert_eq!(
-        (&execution["verdict"], &execution["is_error"]),
-        (&json!("blocked"), &json!(true))
-    );
+    assert_members!(execution, {"verdict": "blocked", "is_error": true});
     app.finish().await;
 }
 
@@ -57,8 +51,7 @@ async fn an_edited_call_is_executed_and_the_model_knows(database: TestDatabase) 
                     This is its result:]\n{\"note\":\"rm -r tmp\"}";
         assert_eq!(next["output_text"], read, "{next:#}");
         // The call itself stays as the model made it.
-        let path = format!("/v1/sessions/{}/messages", next["session_id"].as_str().unwrap());
-        let messages = app.get(&path).await;
+        let messages = app.get(&session_path(&next, "/messages")).await;
         assert_eq!(messages["data"][1]["content"][0]["arguments"], r#"{"note":"rm -r /"}"#);
         app.finish().await;
     }
@@ -84,9 +77,7 @@ async fn an_approval_is_remembered_along_the_line(database: TestDatabase) {
     assert_eq!(then(&later, "deploy").await["status"], "completed");
     assert_eq!(then(&later, "look").await["status"], "waiting");
     assert_eq!(app.deploy.begun(), 3);
-    let session = app
-        .get(&format!("/v1/sessions/{}", later["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&later, "")).await;
     assert_eq!(session["context_state"]["remembered_approvals"][0]["tool"], "deploy");
     // A branch from before the approval does not have it.
     let once = answer_to(&run, "c1", json!({"decision": "approve"}));
@@ -131,9 +122,7 @@ async fn a_client_tool_may_fail_or_be_denied(database: TestDatabase) {
         history[2],
         "tool error c1: The user is away. error c2: The caller denied this call: Not now."
     );
-    let steps = app
-        .get(&format!("/v1/runs/{}/steps", next["run_id"].as_str().unwrap()))
-        .await;
+    let steps = app.get(&run_path(&next, "/steps")).await;
     assert_eq!(steps["data"][0]["errors"][0]["code"], "tool_client_failed");
     app.finish().await;
 }

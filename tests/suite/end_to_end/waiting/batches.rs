@@ -1,8 +1,5 @@
 //! Steps whose calls are of every kind: those that need nobody are executed before the run waits.
 
-use std::sync::Arc;
-
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -11,9 +8,9 @@ use values::session::hash_arguments;
 
 use super::{WaitingApp, answer_to, asker, mixed, open_calls};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::id;
+use crate::support::members::{assert_members, column};
 use crate::support::mock_model::MockModel;
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 on_every_store!(
     a_mixed_batch_waits_and_goes_on_with_all_answers,
@@ -27,24 +24,15 @@ on_every_store!(
 async fn a_mixed_batch_waits_and_goes_on_with_all_answers(database: TestDatabase) {
     let app = WaitingApp::start(&database, &[]).await;
     let run = app.wait_for(mixed()).await;
-    assert_eq!(
-        (&run["stop_reason"], &run["error"], &run["step_count"]),
-        (&json!("answer_required"), &Value::Null, &json!(1))
-    );
+    assert_members!(run, {"stop_reason": "answer_required", "error": null, "step_count": 1});
     assert_eq!(run["stop_signal"]["context"], json!({"open": 2}));
     assert_eq!(open_calls(&run), ["c2", "c3"]);
     let [ask, deploy] = [0, 1].map(|index| &run["required_action"]["calls"][index]);
-    assert_eq!(
-        (&ask["kind"], &ask["tool"], &ask["arguments"]),
-        (&json!("client"), &json!("ask"), &json!({"question": "Sure?"}))
-    );
+    assert_members!(ask, {"kind": "client", "tool": "ask", "arguments": {"question": "Sure?"}});
     assert_eq!(ask["response_schema"], asker()["client_tools"][0]["response_schema"]);
     let hash = hash_arguments(&json!({"question": "Sure?"})).to_string();
     assert_eq!(ask["arguments_hash"], hash);
-    assert_eq!(
-        (&deploy["kind"], &deploy["tool"], &deploy["may_remember"]),
-        (&json!("approval"), &json!("deploy"), &json!(false))
-    );
+    assert_members!(deploy, {"kind": "approval", "tool": "deploy", "may_remember": false});
     assert_eq!(deploy["response_schema"]["properties"]["note"]["type"], "string");
     let stubs = &run["required_action"]["answers"];
     assert_eq!(
@@ -64,11 +52,7 @@ async fn a_mixed_batch_waits_and_goes_on_with_all_answers(database: TestDatabase
     ]);
     let next = app.answer(&run, answers).await.ok();
     let read = r#"read: {"note":"a"} | {"choice":"yes"} | {"note":"b"} | {"note":"c"}"#;
-    assert_eq!(
-        (&next["status"], &next["output_text"], &next["base_session_id"]),
-        (&json!("completed"), &json!(read), &run["session_id"]),
-        "{next:#}"
-    );
+    assert_members!(next, {"status": "completed", "output_text": read, "base_session_id": run["session_id"]});
     assert_eq!((app.look.begun(), app.deploy.begun(), app.mock.asked()), (2, 1, 2));
     assert_eq!(
         app.history(&next).await,
@@ -79,23 +63,19 @@ async fn a_mixed_batch_waits_and_goes_on_with_all_answers(database: TestDatabase
             format!("assistant {read}"),
         ]
     );
-    let session = app
-        .get(&format!("/v1/sessions/{}", next["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(&next, "")).await;
     assert_eq!(session["context_state"].get("waiting"), None);
     assert_eq!(session["execution_count"], 2);
     // Each run counts what it has used itself.
     assert_eq!(run["usage"]["total_tokens"], next["usage"]["total_tokens"]);
-    let steps = app.get(&format!("/v1/runs/{}/steps", id(&next))).await;
+    let steps = app.get(&run_path(&next, "/steps")).await;
     let executions = steps["data"][0]["tool_executions"].as_array().unwrap();
     let verdicts: Vec<_> = executions
         .iter()
         .map(|execution| execution.get("verdict").cloned())
         .collect();
     assert_eq!(verdicts, [None, Some(json!("supplied")), None, None]);
-    let verified = app
-        .get(&format!("/v1/sessions/{}/verify", next["session_id"].as_str().unwrap()))
-        .await;
+    let verified = app.get(&session_path(&next, "/verify")).await;
     assert_eq!(verified["valid"], true, "{verified:#}");
     app.finish().await;
 }
@@ -104,18 +84,12 @@ async fn a_mixed_batch_waits_and_goes_on_with_all_answers(database: TestDatabase
 async fn assert_open_step(app: &WaitingApp, run: &Value) {
     // The history is valid: it lacks the open step, which is in the context.
     assert_eq!(app.history(run).await, [format!("user {}", mixed())]);
-    let session = app
-        .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-        .await;
+    let session = app.get(&session_path(run, "")).await;
     let waiting = &session["context_state"]["waiting"];
-    assert_eq!(waiting["open_calls"][0]["call_id"], "c2");
-    assert_eq!(waiting["message_count"], 1);
-    let steps = app.get(&format!("/v1/runs/{}/steps", id(run))).await;
+    assert_members!(waiting, {"open_calls/0/call_id": "c2", "message_count": 1});
+    let steps = app.get(&run_path(run, "/steps")).await;
     let step = &steps["data"][0];
-    let executed = step["tool_executions"].as_array().unwrap().iter();
-    let executed: Vec<_> = executed
-        .map(|execution| execution["call_id"].as_str().unwrap())
-        .collect();
+    let executed = column(&step["tool_executions"], "call_id");
     assert_eq!(executed, ["c1", "c4"]);
     assert_eq!(step["messages"][0]["content"].as_array().unwrap().len(), 4);
 }
@@ -127,7 +101,7 @@ async fn a_second_step_may_wait_again(database: TestDatabase) {
     let again = json!([["c2", "ask", {"question": "Two?"}]]).to_string();
     let answers = json!([answer_to(&first, "c1", json!({"result": {"choice": "yes"}}))]);
     let body = json!({"answers": answers, "input": again});
-    let second = app.post(&format!("/v1/runs/{}/answers", id(&first)), &body).await.ok();
+    let second = app.post(&run_path(&first, "/answers"), &body).await.ok();
     assert_eq!(
         (&second["status"], open_calls(&second)),
         (&json!("waiting"), vec!["c2"])
@@ -159,12 +133,8 @@ async fn the_input_follows_the_results(database: TestDatabase) {
                 "assistant echo: And then?"
             ]
         );
-        let roles: Vec<_> = app.last_request()["messages"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|message| message["role"].as_str().unwrap().to_owned())
-            .collect();
+        let request = app.last_request();
+        let roles = column(&request["messages"], "role");
         assert_eq!(roles, ["user", "assistant", "tool", "user"]);
         app.finish().await;
     }
@@ -189,20 +159,14 @@ async fn every_driver_waits(database: TestDatabase) {
     };
     let answers = json!([answer_to(&run, call_id, json!({"result": {"choice": "no"}}))]);
     let next = app.answer(&run, answers).await.ok();
-    assert_eq!(
-        (&next["status"], &next["output_text"]),
-        (&json!("completed"), &json!("That is all."))
-    );
+    assert_members!(next, {"status": "completed", "output_text": "That is all."});
 
     // A session that one driver has left is continued by another one.
     let run = app.wait_for(json!([["c1", "deploy", {"note": "x"}]])).await;
     let answers = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
     let body = json!({"agent": "scripted", "answers": answers});
-    let next = app.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await.ok();
-    assert_eq!(
-        (&next["status"], &next["output_text"]),
-        (&json!("completed"), &json!("That is all."))
-    );
+    let next = app.post(&run_path(&run, "/answers"), &body).await.ok();
+    assert_members!(next, {"status": "completed", "output_text": "That is all."});
     assert_eq!(app.deploy.begun(), 1);
     app.finish().await;
 }
@@ -216,7 +180,7 @@ async fn what_was_executed_before_the_wait_is_not_executed_again(database: TestD
             answer_to(&run, "c3", json!({"decision": "approve"})),
         ]);
         let body = json!({"answers": answers, "conflict": "fork"});
-        let next = app.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await.ok();
+        let next = app.post(&run_path(&run, "/answers"), &body).await.ok();
         assert!(next["output_text"].as_str().unwrap().contains(choice), "{next:#}");
         assert_eq!(next["base_session_id"], run["session_id"]);
     }
@@ -224,12 +188,7 @@ async fn what_was_executed_before_the_wait_is_not_executed_again(database: TestD
     assert_eq!((app.look.begun(), app.deploy.begun()), (2, 2));
     let keys = app.deploy.keys();
     assert_ne!(keys[0], keys[1]);
-    let children = app
-        .get(&format!(
-            "/v1/sessions/{}/children",
-            run["session_id"].as_str().unwrap()
-        ))
-        .await;
+    let children = app.get(&session_path(&run, "/children")).await;
     assert_eq!(children["data"].as_array().unwrap().len(), 2);
     app.finish().await;
 }
@@ -239,28 +198,13 @@ async fn a_stopped_run_does_not_wait(database: TestDatabase) {
     let mock = MockModel::start(super::model).await;
     let look = FakeTool::new("look", Behaviour::End("that is all".to_owned()));
     let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
-    let tools = [&look, &deploy].map(|tool| Arc::clone(tool) as _);
-    let app = TestApp::start_extended(
-        database.url(),
-        &mock,
-        &[],
-        Extensions {
-            tools: tools.into(),
-            ..Extensions::default()
-        },
-    )
-    .await;
+    let app = TestApp::start_with_tools(database.url(), &mock, &[], [&look, &deploy]).await;
     app.put_agent("asker", asker()).await;
     let run = app
         .run_with(json!({"agent": "asker", "input": mixed().to_string()}))
         .await;
-    assert_eq!(
-        (&run["status"], &run["required_action"]),
-        (&json!("stopped"), &Value::Null),
-        "{run:#}"
-    );
-    let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-    let messages = app.get(&path).await;
+    assert_members!(run, {"status": "stopped", "required_action": null});
+    let messages = app.get(&session_path(&run, "/messages")).await;
     let last = super::shown(messages["data"].as_array().unwrap().last().unwrap());
     assert_eq!(
         last,

@@ -6,7 +6,9 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::{id, numbers};
+use crate::support::gated::assert_without_gap;
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
 
 on_every_store!(
     a_waiting_run_has_one_terminal_event,
@@ -47,10 +49,7 @@ async fn a_waiting_run_has_one_terminal_event(database: TestDatabase) {
         ]
     );
     let ended = &events[events.len() - 3]["data"];
-    assert_eq!(
-        (&ended["status"], &ended["reason"]),
-        (&json!("waiting"), &json!("answer_required"))
-    );
+    assert_members!(ended, {"status": "waiting", "reason": "answer_required"});
     let run = events.last().unwrap()["data"].clone();
     assert_eq!(run["required_action"]["calls"].as_array().unwrap().len(), 2);
     assert_eq!(app.shown(&run).await, run);
@@ -59,9 +58,9 @@ async fn a_waiting_run_has_one_terminal_event(database: TestDatabase) {
         answer_to(&run, "c2", json!({"result": {"choice": "yes"}})),
         answer_to(&run, "c3", json!({"decision": "approve"})),
     ]});
-    let answer = app.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await;
+    let answer = app.post(&run_path(&run, "/answers"), &body).await;
     let events = crate::support::test_app::sse_data(&answer.text());
-    assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_without_gap(&events);
     assert_eq!(
         types(&events),
         [
@@ -103,14 +102,10 @@ async fn every_mode_and_durability_waits(database: TestDatabase) {
             answer_to(&run, "c2", json!({"result": {"choice": "yes"}})),
             answer_to(&run, "c3", json!({"decision": "approve"})),
         ]});
-        let next = app.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await.ok();
+        let next = app.post(&run_path(&run, "/answers"), &body).await.ok();
         let next = app.ended(&next).await;
         let read = r#"read: {"note":"a"} | {"choice":"yes"} | {"note":"b"} | {"note":"c"}"#;
-        assert_eq!(
-            (&next["status"], &next["output_text"]),
-            (&json!("completed"), &json!(read)),
-            "{next:#}"
-        );
+        assert_members!(next, {"status": "completed", "output_text": read});
     }
     app.finish().await;
 }
@@ -120,15 +115,12 @@ async fn a_replay_is_the_same_run(database: TestDatabase) {
     let body = json!({"agent": "asker", "input": json!([["c1", "deploy", {}]]).to_string()});
     let run = app.post_keyed("/v1/runs", "k1", &body).await.ok();
     assert_eq!(app.post_keyed("/v1/runs", "k1", &body).await.ok(), run);
-    let path = format!("/v1/runs/{}/answers", id(&run));
+    let path = run_path(&run, "/answers");
     let body = json!({"answers": [answer_to(&run, "c1", json!({"decision": "approve"}))]});
     // Both requests at once: one run.
     let (left, right) = tokio::join!(app.post_keyed(&path, "k2", &body), app.post_keyed(&path, "k2", &body));
     let (left, right) = (left.ok(), right.ok());
-    assert_eq!(
-        (&left["run_id"], &left["status"]),
-        (&right["run_id"], &json!("completed"))
-    );
+    assert_members!(left, {"run_id": right["run_id"], "status": "completed"});
     let again = app.post_keyed(&path, "k2", &body).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.ok()["run_id"], left["run_id"]);

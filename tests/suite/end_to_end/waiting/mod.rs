@@ -16,16 +16,15 @@ mod webhooks;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 
 use crate::support::answer::Answer;
-use crate::support::gated::id;
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::members::extended;
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text, listed_calls, new_results};
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 /// A service with the agent `asker`: it has a client tool `ask`, a tool `deploy` whose calls need
 /// an approval, and a tool `look` whose calls need nobody.
@@ -49,12 +48,7 @@ impl WaitingApp {
         let mock = MockModel::start(model).await;
         let look = FakeTool::new("look", Behaviour::EchoArguments);
         let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
-        let tools = [&look, &deploy].map(|tool| Arc::clone(tool) as _);
-        let extensions = Extensions {
-            tools: tools.into(),
-            ..Extensions::default()
-        };
-        let app = TestApp::start_extended(database.url(), &mock, settings, extensions).await;
+        let app = TestApp::start_with_tools(database.url(), &mock, settings, [&look, &deploy]).await;
         app.put_agent("asker", asker()).await;
         Self {
             app,
@@ -76,7 +70,7 @@ impl WaitingApp {
     /// Answers the calls of a run.
     async fn answer(&self, run: &Value, answers: Value) -> Answer {
         let body = json!({"answers": answers});
-        self.post(&format!("/v1/runs/{}/answers", id(run)), &body).await
+        self.post(&run_path(run, "/answers"), &body).await
     }
 
     /// What the model was asked last.
@@ -86,8 +80,7 @@ impl WaitingApp {
 
     /// The messages of the session that a run has made, in short.
     async fn history(&self, run: &Value) -> Vec<String> {
-        let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
-        let page = self.get(&path).await;
+        let page = self.get(&session_path(run, "/messages")).await;
         page["data"].as_array().unwrap().iter().map(shown).collect()
     }
 
@@ -112,23 +105,12 @@ fn asker() -> Value {
 /// Calls the tools that the user's last message lists: `[[id, tool, arguments], …]`. Once it has
 /// their results, it repeats them.
 pub(crate) fn model(request: &Value) -> Reply {
-    let messages = request["messages"].as_array().unwrap();
-    let results = messages.iter().rev().take_while(|message| message["role"] == "tool");
-    let results: Vec<_> = results.map(|message| content_text(&message["content"])).collect();
+    let results = new_results(request);
     if !results.is_empty() {
-        let results: Vec<_> = results.into_iter().rev().collect();
         return Reply::text(&format!("read: {}", results.join(" | ")));
     }
     let text = last_user_text(request);
-    match serde_json::from_str::<Vec<(String, String, Value)>>(&text) {
-        Ok(calls) => Reply::ToolCalls(
-            calls
-                .into_iter()
-                .map(|(id, tool, arguments)| (id, tool, arguments.to_string()))
-                .collect(),
-        ),
-        Err(_) => Reply::text(&format!("echo: {text}")),
-    }
+    listed_calls(&text).unwrap_or_else(|| Reply::text(&format!("echo: {text}")))
 }
 
 /// A message in short: its role, its calls and its results.
@@ -151,14 +133,13 @@ fn shown(message: &Value) -> String {
 }
 
 /// The answer to an open call of a run, with more fields.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the fields down right there")]
 pub(crate) fn answer_to(run: &Value, call_id: &str, more: Value) -> Value {
     let calls = run["required_action"]["calls"].as_array().unwrap();
     let call = calls.iter().find(|call| call["call_id"] == call_id);
     let call = call.unwrap_or_else(|| panic!("{call_id} is not open: {run:#}"));
-    let mut answer = json!({"call_id": call_id, "arguments_hash": call["arguments_hash"]});
-    let Value::Object(more) = more else { panic!("{more}") };
-    answer.as_object_mut().unwrap().extend(more);
-    answer
+    let answer = json!({"call_id": call_id, "arguments_hash": call["arguments_hash"]});
+    extended(answer, &more)
 }
 
 /// The ids of the open calls of a run.

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -11,9 +10,9 @@ use values::json::Value;
 
 use super::{answer_to, open_calls};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::id;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path};
 
 on_every_store!(
     decisions_and_results_are_observations,
@@ -48,11 +47,7 @@ fn model(request: &Value) -> Reply {
 async fn start(database: &TestDatabase) -> (TestApp, MockModel, Arc<FakeTool>) {
     let mock = MockModel::start(model).await;
     let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
-    let extensions = Extensions {
-        tools: vec![Arc::clone(&deploy) as _],
-        ..Extensions::default()
-    };
-    let app = TestApp::start_extended(database.url(), &mock, &[], extensions).await;
+    let app = TestApp::start_with_tools(database.url(), &mock, &[], [&deploy]).await;
     for driver in ["react", "tool_calling"] {
         let agent = json!({
             "model": "mock/m", "driver": driver, "tools": ["deploy"], "client_tools": [{"name": "ask"}],
@@ -74,7 +69,7 @@ fn open_call(run: &Value) -> &str {
 /// Answers the only open call of a run, and returns the run that follows.
 async fn answer(app: &TestApp, run: &Value, answer: Value) -> Value {
     let body = json!({"answers": [answer_to(run, open_call(run), answer)], "conflict": "fork"});
-    app.post(&format!("/v1/runs/{}/answers", id(run)), &body).await.ok()
+    app.post(&run_path(run, "/answers"), &body).await.ok()
 }
 
 async fn decisions_and_results_are_observations(database: TestDatabase) {
@@ -88,10 +83,7 @@ async fn decisions_and_results_are_observations(database: TestDatabase) {
     assert_eq!((mock.asked(), deploy.begun()), (2, 1));
     let done = answer(&app, &second, json!({"result": "yes"})).await;
     let observed = r#"Observation: {"note":"x"} | Observation: yes"#;
-    assert_eq!(
-        (&done["status"], &done["output_text"]),
-        (&json!("completed"), &json!(observed))
-    );
+    assert_members!(done, {"status": "completed", "output_text": observed});
 
     // From the same session: the call is denied, and the caller's tool has failed.
     let denied = answer(&app, &first, json!({"decision": "deny", "reason": "Not on a Friday."})).await;

@@ -1,12 +1,13 @@
 //! Waiting sessions beside everything else that is done with sessions: other replicas, changes of
 //! files, comparisons, and the environment of another session.
 
-use reqwest::Method;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 
 use super::{WaitingApp, answer_to};
 use crate::end_to_end::on_every_store;
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::session_path;
 
 on_every_store!(
     a_replica_answers_what_another_one_has_left,
@@ -35,8 +36,7 @@ async fn a_session_waits_after_a_change_of_its_files(database: TestDatabase) {
     let session_id = run["session_id"].as_str().unwrap();
     let change = json!({"changes": [{"path": "a.txt", "content": "a"}]});
     let path = format!("/v1/sessions/{session_id}/files");
-    let (status, changed) = app.call(Method::POST, &path, Some(change)).await;
-    assert!(status.is_success(), "{status} {changed:#}");
+    let changed = app.post(&path, &change).await.ok();
     let child = changed["session_id"].as_str().unwrap();
     let body = json!({"base_session_id": child, "input": "x"});
     let refused = app.post("/v1/runs", &body).await;
@@ -48,13 +48,8 @@ async fn a_session_waits_after_a_change_of_its_files(database: TestDatabase) {
         "answers": [answer_to(&run, "c1", json!({"decision": "approve"}))],
     });
     let next = app.run_with(body).await;
-    assert_eq!(
-        (&next["status"], &next["base_session_id"]),
-        (&json!("completed"), &json!(child))
-    );
-    let files = app
-        .get(&format!("/v1/sessions/{}/files", next["session_id"].as_str().unwrap()))
-        .await;
+    assert_members!(next, {"status": "completed", "base_session_id": child});
+    let files = app.get(&session_path(&next, "/files")).await;
     assert_eq!(files["data"][0]["path"], "a.txt", "{files:#}");
     // The open step is a difference between the two sessions, until it is answered.
     let diff = format!(
@@ -62,12 +57,7 @@ async fn a_session_waits_after_a_change_of_its_files(database: TestDatabase) {
         next["session_id"].as_str().unwrap()
     );
     let diff = app.get(&diff).await;
-    let names: Vec<_> = diff["context"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|change| change["path"].clone())
-        .collect();
+    let names = column(&diff["context"], "path");
     assert!(
         names
             .iter()

@@ -7,6 +7,8 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
+use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(
     a_call_of_a_subagent_that_needs_an_approval_is_denied,
@@ -33,23 +35,15 @@ async fn a_call_of_a_subagent_that_needs_an_approval_is_denied(database: TestDat
     let run = app
         .run_with(json!({"agent": "asker", "input": delegates(&calls).to_string()}))
         .await;
-    assert_eq!(
-        (&run["status"], &run["required_action"]),
-        (&json!("completed"), &Value::Null)
-    );
+    assert_members!(run, {"status": "completed", "required_action": null});
     let text = run["output_text"].as_str().unwrap();
-    assert!(
-        text.contains("This call of deploy needs an approval of the caller"),
-        "{text}"
-    );
+    assert_contains!(text, "This call of deploy needs an approval of the caller");
     assert!(text.contains("no tool is named \"ask\""), "{text}");
     assert_eq!((app.deploy.begun(), app.look.begun()), (0, 1));
     // The model of the subagent was not offered the client tool.
     let offered = app.mock.requests()[1]["tools"].to_string();
-    assert!(
-        offered.contains("\"look\"") && !offered.contains("\"ask\""),
-        "{offered}"
-    );
+    assert_contains!(offered, "\"look\"");
+    assert_lacks!(offered, "\"ask\"");
     app.finish().await;
 }
 
@@ -63,10 +57,7 @@ async fn the_rules_of_the_agent_above_apply(database: TestDatabase) {
     let run = app
         .run_with(json!({"agent": "asker", "input": delegates(&calls).to_string()}))
         .await;
-    assert!(
-        run["output_text"].as_str().unwrap().contains("needs an approval"),
-        "{run:#}"
-    );
+    assert_contains!(run["output_text"].as_str().unwrap(), "needs an approval");
     assert_eq!((app.deploy.begun(), app.look.begun()), (0, 1));
     app.finish().await;
 }

@@ -7,7 +7,8 @@ use values::json::Value;
 use super::{answer_to, model, open_calls};
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::resumption::world::{World, messages_of};
-use crate::support::gated::id;
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
 
 on_every_store!(
     a_run_that_dies_before_it_waits_is_taken_over,
@@ -36,11 +37,7 @@ async fn a_run_that_dies_before_it_waits_is_taken_over(database: TestDatabase) {
     world.tool_gate.until_waiting(1).await;
     let second = world.successor(first, &world.tool_gate).await;
     let ended = second.ended(&run).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("waiting"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "waiting", "attempts": 2});
     assert_eq!(open_calls(&ended), ["c2", "c3"]);
     assert_eq!(
         (world.once.begun(), world.again.begun(), world.asked().len()),
@@ -65,7 +62,7 @@ async fn answered(world: &World, decision: Value) -> (Value, Value) {
         answer_to(&run, "c2", decision),
         answer_to(&run, "c3", json!({"result": "yes"})),
     ]});
-    let next = first.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await.ok();
+    let next = first.post(&run_path(&run, "/answers"), &body).await.ok();
     world.tool_gate.until_waiting(1).await;
     first.die(world).await;
     world.tool_gate.until_waiting(0).await;
@@ -80,11 +77,7 @@ async fn answered(world: &World, decision: Value) -> (Value, Value) {
 async fn answers_outlive_the_process_that_accepted_them(database: TestDatabase) {
     let world = World::new(database, model).await;
     let (ended, history) = answered(&world, json!({"decision": "approve"})).await;
-    assert_eq!(
-        (&ended["status"], &ended["attempts"]),
-        (&json!("completed"), &json!(2)),
-        "{ended:#}"
-    );
+    assert_members!(ended, {"status": "completed", "attempts": 2});
     // The approved call may have had its effect, so it is not made again.
     assert_eq!((world.once.begun(), world.again.begun()), (1, 1));
     let results = history[2].as_str().unwrap();
@@ -93,10 +86,7 @@ async fn answers_outlive_the_process_that_accepted_them(database: TestDatabase) 
         "{history:#}"
     );
     assert!(results.ends_with("result c3: yes"), "{history:#}");
-    assert_eq!(
-        (&history[3], &history[4]),
-        (&json!("user And then?"), &json!("assistant echo: And then?"))
-    );
+    assert_members!(history, {"3": "user And then?", "4": "assistant echo: And then?"});
     assert_eq!(history.as_array().unwrap().len(), 5);
 }
 
@@ -114,10 +104,7 @@ async fn an_edited_call_is_not_forgotten(database: TestDatabase) {
         answer_to(&run, "c2", json!({"decision": "edit", "arguments": {"note": "y"}})),
         answer_to(&run, "c3", json!({"decision": "deny"})),
     ]});
-    let next = accepting
-        .post(&format!("/v1/runs/{}/answers", id(&run)), &body)
-        .await
-        .ok();
+    let next = accepting.post(&run_path(&run, "/answers"), &body).await.ok();
     assert_eq!(next["status"], "queued");
     accepting.finish().await;
     world.tool_gate.open(1);

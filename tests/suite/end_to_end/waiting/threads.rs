@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -11,39 +10,33 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to};
 use crate::end_to_end::on_every_store;
-use crate::support::gated::id;
+use crate::support::members::{assert_members, extended};
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path};
 
 on_every_store!(
     a_waiting_run_frees_and_moves_its_thread,
     answers_to_a_run_do_not_reach_a_later_one,
-    two_answers_at_once_have_one_winner,
     a_queued_message_that_meets_open_calls_fails,
 );
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the fields down right there")]
 fn on_thread(more: Value) -> Value {
-    let mut body = json!({"agent": "asker", "thread": "t"});
-    let Value::Object(more) = more else { panic!("{more}") };
-    body.as_object_mut().unwrap().extend(more);
-    body
+    extended(json!({"agent": "asker", "thread": "t"}), &more)
 }
 
 async fn a_waiting_run_frees_and_moves_its_thread(database: TestDatabase) {
     let app = WaitingApp::start(&database, &[]).await;
     let calls = json!([["c1", "deploy", {}]]).to_string();
     let run = app.run_with(on_thread(json!({"input": calls}))).await;
-    assert_eq!(
-        (&run["status"], &run["thread_moved"]),
-        (&json!("waiting"), &json!(true))
-    );
+    assert_members!(run, {"status": "waiting", "thread_moved": true});
     assert_eq!(app.get("/v1/threads/t").await["session_id"], run["session_id"]);
     // No run is active on the thread, so the message is refused because of the open call alone.
     let refused = app.post("/v1/runs", &on_thread(json!({"input": "Hello?"}))).await;
     refused.assert_problem("answers_required");
     let approve = answer_to(&run, "c1", json!({"decision": "approve"}));
     let next = app.answer(&run, json!([approve])).await.ok();
-    assert_eq!((&next["thread"], &next["status"]), (&json!("t"), &json!("completed")));
+    assert_members!(next, {"thread": "t", "status": "completed"});
     assert_eq!(app.get("/v1/threads/t").await["session_id"], next["session_id"]);
     // The thread has moved on, so these answers are stale.
     app.answer(&run, json!([approve]))
@@ -67,7 +60,7 @@ async fn answers_to_a_run_do_not_reach_a_later_one(database: TestDatabase) {
     let calls = json!([["c1", "deploy", {}]]).to_string();
     let first = app.run_with(on_thread(json!({"input": calls}))).await;
     let approve = json!([answer_to(&first, "c1", json!({"decision": "approve"}))]);
-    let path = format!("/v1/runs/{}/answers", id(&first));
+    let path = run_path(&first, "/answers");
     let body = json!({"answers": approve, "input": calls});
     let second = app.post(&path, &body).await.ok();
     assert_eq!(second["status"], "waiting", "{second:#}");
@@ -85,43 +78,6 @@ async fn answers_to_a_run_do_not_reach_a_later_one(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn two_answers_at_once_have_one_winner(database: TestDatabase) {
-    let app = WaitingApp::start(&database, &[]).await;
-    let calls = json!([["c1", "deploy", {}]]).to_string();
-    let run = app.run_with(on_thread(json!({"input": calls}))).await;
-    let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
-    let (left, right) = tokio::join!(app.answer(&run, approve.clone()), app.answer(&run, approve.clone()));
-    let codes = [&left, &right].map(|answer| {
-        if answer.status == 200 {
-            "ok".to_owned()
-        } else {
-            answer.code()
-        }
-    });
-    assert!(codes.contains(&"ok".to_owned()), "{codes:?}");
-    let lost = codes.iter().find(|code| *code != "ok").unwrap();
-    assert!(
-        ["thread_busy", "session_not_waiting", "run_not_waiting"].contains(&lost.as_str()),
-        "{codes:?}"
-    );
-    assert_eq!(app.deploy.begun(), 1);
-
-    // Without a thread as well.
-    let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
-    let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
-    let (left, right) = tokio::join!(app.answer(&run, approve.clone()), app.answer(&run, approve.clone()));
-    let mut codes = [&left, &right].map(|answer| {
-        if answer.status == 200 {
-            "ok".to_owned()
-        } else {
-            answer.code()
-        }
-    });
-    codes.sort();
-    assert_eq!(codes, ["ok", "run_not_waiting"]);
-    app.finish().await;
-}
-
 /// A message that was queued behind a run is planned when its turn comes. If that run waits for
 /// answers by then, the message fails, or denies the open calls if it says so.
 async fn a_queued_message_that_meets_open_calls_fails(database: TestDatabase) {
@@ -136,43 +92,27 @@ async fn a_queued_message_that_meets_open_calls_fails(database: TestDatabase) {
     });
     let mock = mock.await;
     let look = FakeTool::new("look", Behaviour::Held(Arc::clone(&gate)));
-    let tools = vec![look as _];
-    let app = TestApp::start_extended(
-        database.url(),
-        &mock,
-        &[],
-        Extensions {
-            tools,
-            ..Extensions::default()
-        },
-    )
-    .await;
+    let app = TestApp::start_with_tools(database.url(), &mock, &[], [&look]).await;
     let agent = json!({"model": "mock/m", "tools": ["look"], "client_tools": [{"name": "ask"}]});
     app.put_agent("asker", agent).await;
-    let first = app
-        .post("/v1/runs", &on_thread(json!({"input": "wait", "mode": "async"})))
-        .await
-        .ok();
+    let body = on_thread(json!({"input": "wait", "mode": "async"}));
+    let first = app.post("/v1/runs", &body).await.ok();
     gate.until_waiting(1).await;
     let queued = |more: Value| {
-        let mut body = on_thread(json!({"input": "next", "mode": "async", "if_busy": "queue"}));
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        body
+        let body = on_thread(json!({"input": "next", "mode": "async", "if_busy": "queue"}));
+        extended(body, &more)
     };
     let second = app.post("/v1/runs", &queued(json!({}))).await.ok();
     let third = app.post("/v1/runs", &queued(json!({"deny_open": true}))).await.ok();
     gate.open(1);
     assert_eq!(app.ended(&first).await["status"], "waiting");
     let second = app.ended(&second).await;
-    assert_eq!(
-        (&second["status"], &second["error"]["code"]),
-        (&json!("failed"), &json!("answers_required"))
-    );
+    assert_members!(second, {"status": "failed", "error/code": "answers_required"});
     let third = app.ended(&third).await;
-    assert_eq!(
-        (&third["status"], &third["base_session_id"], &third["output_text"]),
-        (&json!("completed"), &first["session_id"], &json!("echo: next")),
-        "{third:#}"
-    );
+    assert_members!(third, {
+        "status": "completed",
+        "base_session_id": first["session_id"],
+        "output_text": "echo: next",
+    });
     app.finish().await;
 }

@@ -9,6 +9,8 @@ use values::json::Value;
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;
 use crate::outbox::standard_webhooks::{NEW, given, verify};
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
 use crate::support::webhook_receiver::WebhookReceiver;
 
 on_every_store!(a_receiver_answers_with_what_the_message_has);
@@ -36,7 +38,7 @@ async fn a_receiver_answers_with_what_the_message_has(database: TestDatabase) {
         let run = app.ended(&run).await;
         until("no message comes", async || receiver.received().len() > sent).await;
         let message = receiver.received().pop().unwrap().json();
-        assert_eq!((&message["type"], &message["data"]), (&json!("run.waiting"), &run));
+        assert_members!(message, {"type": "run.waiting", "data": run});
         assert_eq!(message["data"]["required_action"]["calls"].as_array().unwrap().len(), 2);
 
         // The answers are made of nothing but the message. Their run wants to be heard of, too.
@@ -45,13 +47,12 @@ async fn a_receiver_answers_with_what_the_message_has(database: TestDatabase) {
             answer_to(waiting, "c2", json!({"result": {"choice": "yes"}})),
             answer_to(waiting, "c3", json!({"decision": "approve"})),
         ]});
-        let path = format!("/v1/runs/{}/answers", waiting["run_id"].as_str().unwrap());
-        let next = app.post(&path, &body).await.ok();
+        let next = app.post(&run_path(waiting, "/answers"), &body).await.ok();
         let next = app.ended(&next).await;
         assert_eq!(next["status"], "completed", "{next:#}");
         until("no second message comes", async || receiver.received().len() > sent + 1).await;
         let message = receiver.received().pop().unwrap().json();
-        assert_eq!((&message["type"], &message["data"]), (&json!("run.completed"), &next));
+        assert_members!(message, {"type": "run.completed", "data": next});
         sent += 2;
     }
     // A run that reports other ends only says nothing of waiting.

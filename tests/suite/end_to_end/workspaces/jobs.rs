@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::operations::plain_shell;
 use super::shell::LIST;
 use super::{assert_valid, calls, file, files, put_scripted, results, tree, write};
 use crate::end_to_end::on_every_store;
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, tool_results};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -192,13 +193,10 @@ async fn a_run_keeps_its_answer_and_files_if_its_jobs_leave_too_many(database: T
         format!("until [ -e go ]; do sleep 0.1; done; for i in $(seq 100); do echo > f$i; done; exec sleep {seconds}");
     let gate = Gate::new();
     let behind = Arc::clone(&gate);
-    let mock = MockModel::start(move |request| {
-        let messages = request["messages"].as_array().unwrap();
-        match messages.iter().filter(|message| message["role"] == "tool").count() {
-            0 => Reply::call("1", "shell", &json!({"command": command, "background": true})),
-            1 => Reply::call("2", "write_file", &json!({"path": "go", "content": "now"})),
-            _ => Reply::Held(Arc::clone(&behind), "the answer".to_owned()),
-        }
+    let mock = MockModel::start(move |request| match tool_results(request).len() {
+        0 => Reply::call("1", "shell", &json!({"command": command, "background": true})),
+        1 => Reply::call("2", "write_file", &json!({"path": "go", "content": "now"})),
+        _ => Reply::Held(Arc::clone(&behind), "the answer".to_owned()),
     });
     let mock = mock.await;
     let app = TestApp::start(database.url(), &mock, &[("workspace.max_files", "50")]).await;
@@ -212,21 +210,10 @@ async fn a_run_keeps_its_answer_and_files_if_its_jobs_leave_too_many(database: T
     let running = app.run_with(json!({"agent": "flooding", "input": "go"}));
     let (run, ()) = tokio::join!(running, async {
         gate.until_waiting(1).await;
-        for _ in 0..600 {
-            if job.processes() == 1 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        assert_eq!(job.processes(), 1, "the job has not made its files");
+        until("the job has not made its files", async || job.processes() == 1).await;
         gate.open(1);
     });
-    assert_eq!(
-        (&run["status"], &run["error"]),
-        (&json!("completed"), &Value::Null),
-        "{run:#}"
-    );
-    assert_eq!(run["output_text"], "the answer");
+    assert_members!(run, {"status": "completed", "error": null, "output_text": "the answer"});
     assert_eq!(job.processes(), 0);
     assert_eq!(files(&app, &run["session_id"]).await, ["go"]);
     assert_eq!(file(&app, &run["session_id"], "go").await, "now");

@@ -15,7 +15,8 @@ mod untouched;
 use serde_json::json;
 use values::json::Value;
 
-use crate::support::test_app::TestApp;
+use crate::support::members::extended;
+use crate::support::test_app::{TestApp, run_path};
 
 /// A step of a script that calls tools.
 fn calls(calls: &[(&str, Value)]) -> Value {
@@ -37,13 +38,11 @@ fn read(path: &str) -> (&'static str, Value) {
 /// Puts an agent that plays a script with the file tools, and ends with "done".
 async fn put_scripted(app: &TestApp, name: &str, steps: &[Value], more: Value) {
     let script: Vec<_> = steps.iter().cloned().chain([json!({"text": "done"})]).collect();
-    let mut definition = json!({
+    let definition = json!({
         "model": "mock/m", "driver": "scripted", "script": script,
         "tools": ["write_file", "read_file", "variables_set"],
     });
-    let fields = definition.as_object_mut().unwrap();
-    fields.extend(more.as_object().unwrap().clone());
-    app.put_agent(name, definition).await;
+    app.put_agent(name, extended(definition, &more)).await;
 }
 
 /// Returns the hash of a session's files.
@@ -77,8 +76,7 @@ async fn results(app: &TestApp, run: &Value) -> Vec<String> {
 
 /// Returns what the tools of a run have returned, and whether they succeeded.
 async fn outcomes(app: &TestApp, run: &Value) -> Vec<(String, bool)> {
-    let path = format!("/v1/runs/{}/steps", run["run_id"].as_str().unwrap());
-    let steps = app.get(&path).await;
+    let steps = app.get(&run_path(run, "/steps")).await;
     let steps = steps["data"].as_array().unwrap().iter();
     let messages = steps.flat_map(|step| step["messages"].as_array().unwrap().clone());
     let results = messages.filter(|message| message["role"] == "tool");

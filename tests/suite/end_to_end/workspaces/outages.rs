@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use serde_json::json;
 use test_support::databases::{Engine, TestDatabase};
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -15,6 +14,7 @@ use values::json::Value;
 
 use super::{assert_valid, file};
 use crate::support::gated::request;
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -41,12 +41,8 @@ async fn outlast(database: TestDatabase) {
     let gate = Gate::new();
     let mock = MockModel::start(model).await;
     let tool = FakeTool::new("write_later", Behaviour::HeldBeforeWriting(Arc::clone(&gate)));
-    let extensions = Extensions {
-        tools: vec![tool as _],
-        ..Extensions::default()
-    };
     let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "2s")];
-    let app = TestApp::start_extended(database.url(), &mock, &settings, extensions).await;
+    let app = TestApp::start_with_tools(database.url(), &mock, &settings, [&tool]).await;
     app.put_agent("echo", json!({"model": "mock/m", "tools": ["write_later"]}))
         .await;
     // A light run stores its files at its end, and one with durability `step` with its steps.
@@ -65,11 +61,7 @@ async fn outlast(database: TestDatabase) {
             outage.end().await;
         };
         let (run, ()) = tokio::join!(run, outage);
-        assert_eq!(
-            (&run["status"], &run["attempts"]),
-            (&json!("completed"), &json!(1)),
-            "{run:#}"
-        );
+        assert_members!(run, {"status": "completed", "attempts": 1});
         assert_valid(&app, &run["session_id"]).await;
         assert_eq!(file(&app, &run["session_id"], "a").await, "text");
     }

@@ -14,6 +14,7 @@ use super::{assert_valid, calls, outcomes, put_scripted, results, tree};
 use crate::end_to_end::on_every_store;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
+use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(
     whatever_tools_and_commands_do_is_restored_elsewhere,
@@ -142,9 +143,7 @@ async fn a_command_s_output_is_streamed(database: TestDatabase) {
     put_scripted(&app, "redacting", &[calls(&[("shell", command)])], redacting).await;
     let events = app.stream(json!({"agent": "redacting", "input": "go"})).await;
     let text = serde_json::to_string(&events).unwrap();
-    assert!(
-        text.contains("run.completed") && !text.contains("tool_call.output"),
-        "{events:#?}"
-    );
+    assert_contains!(text, "run.completed"; "{events:#?}");
+    assert_lacks!(text, "tool_call.output"; "{events:#?}");
     app.finish().await;
 }

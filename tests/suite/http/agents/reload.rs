@@ -7,6 +7,7 @@ use store::keys::Scope;
 use crate::http::service::Service;
 use crate::support::answer::read;
 use crate::support::hostile::{endless_agents, endless_prompt};
+use crate::support::test_app::run_path;
 
 on_every_store! {
     files_of_agents_are_read_again,
@@ -72,9 +73,7 @@ async fn files_of_agents_are_read_again(service: &Service) {
     }
     assert!(!agents.is_configured(&looked_up));
     // What ran by the earlier version still says so.
-    let run = service
-        .get(&format!("/v1/runs/{}", accepted["run_id"].as_str().unwrap()))
-        .await;
+    let run = service.get(&run_path(&accepted, "")).await;
     assert_eq!(run["agent_version"], before["version"]);
 }
 

@@ -9,6 +9,8 @@ use crate::http::agents::reload::reload;
 use crate::http::in_flight::PAGE;
 use crate::http::service::Service;
 use crate::support::answer::{read, with_json};
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::session_path;
 
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
@@ -23,15 +25,11 @@ async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
     let body = json!({"description": "Counts.", "model": "mock/echo", "tools": ["calculator"], "budget": {"max_steps": 3},
         "metadata": {"team": "blue"}});
     let stored = service.put("/v1/agents/counter", &body).await.ok();
-    assert_eq!(stored["name"], "counter");
-    assert_eq!(stored["driver"], "tool_calling");
+    assert_members!(stored, {"name": "counter", "driver": "tool_calling"});
     assert_eq!(stored["version"].as_str().unwrap().len(), 64);
     assert_eq!(service.get("/v1/agents/counter").await, stored);
     let run = service.run_with(json!({"agent": "counter", "input": "hi"})).await;
-    assert_eq!(
-        (&run["agent"], &run["agent_version"]),
-        (&json!("counter"), &stored["version"])
-    );
+    assert_members!(run, {"agent": "counter", "agent_version": stored["version"]});
     let changed = service
         .put("/v1/agents/counter", &json!({"model": "mock/echo"}))
         .await
@@ -51,23 +49,8 @@ async fn agents_are_listed_by_name_in_pages(service: &Service) {
     for name in ["c", "a", "b"] {
         service.put_agent(name, json!({"model": "mock/echo"})).await;
     }
-    let mut names = Vec::new();
-    let mut path = "/v1/agents?limit=2".to_owned();
-    loop {
-        let page = service.get(&path).await;
-        names.extend(
-            page["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|agent| agent["name"].as_str().unwrap().to_owned()),
-        );
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        path = format!("/v1/agents?limit=2&cursor={cursor}");
-    }
-    assert_eq!(names, ["a", "b", "c", "demo"]);
+    let listed = json!(service.rows("/v1/agents?limit=2").await);
+    assert_eq!(column(&listed, "name"), ["a", "b", "c", "demo"]);
 }
 
 async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Service) {
@@ -108,8 +91,7 @@ async fn configured_agents_are_shown_whole_to_administrators_alone(service: &Ser
         &json!({"agent": "demo", "input": "hi", "tools": ["http"]}),
     ))
     .await;
-    refused.assert_problem("invalid_field");
-    assert_eq!(refused.json()["errors"][0]["pointer"], "/tools");
+    refused.assert_problem_at("invalid_field", "/tools");
     assert!(!refused.text().contains("calculator"), "{}", refused.text());
 }
 
@@ -127,7 +109,7 @@ async fn sessions_show_the_prompt_and_the_response_format_of_a_configured_agent(
     let body = json!({"agent": "shaped", "input": "hi", "variables": {"a": "b"}});
     let run = read(with_json(request, &body)).await.ok();
     assert_eq!(run["output_value"], json!({}), "{run:#}");
-    let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let session = session_path(&run, "");
     let get = async |path: &str, key: &str| read(service.request(Method::GET, path).bearer_auth(key)).await;
     let agent = get("/v1/agents/shaped", &reader).await.ok();
     assert_eq!(agent["configured"], true);

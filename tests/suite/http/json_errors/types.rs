@@ -4,134 +4,63 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::http::refused::assert_refused;
-use crate::http::service::{NOWHERE, Service};
+use crate::http::service::Service;
 use crate::support::answer::read;
+use crate::support::table::rows;
 
 const RUNS: &str = "POST /v1/runs";
-const STEERING: &str = "POST /v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/steer";
 const AGENTS: &str = "PUT /v1/agents/mistaken";
-const THREADS: &str = "PUT /v1/threads/mistaken";
-const SESSIONS: &str = "POST /v1/sessions";
 
-/// Requests, their bodies and the pointers to what is wrong in these.
-type Faults = Vec<(&'static str, Value, String)>;
-
-/// Arrays for objects with keys of the caller's choice.
-fn arrays() -> Faults {
-    owned([
-        (RUNS, json!(["hi"]), ""),
-        (RUNS, json!({"metadata": []}), "/metadata"),
-        (RUNS, json!({"variables": []}), "/variables"),
-        (
-            RUNS,
-            json!({"input": [{"role": "user", "content": "hi", "metadata": []}]}),
-            "/input/0/metadata",
-        ),
-        (STEERING, json!(["1", "hi"]), ""),
-        (AGENTS, json!([]), ""),
-        (AGENTS, json!({"parameters": {"extra": []}}), "/parameters/extra"),
-        (THREADS, json!([NOWHERE]), ""),
-        (THREADS, json!({"session_id": [NOWHERE]}), "/session_id"),
-        (SESSIONS, json!([]), ""),
-        (
-            SESSIONS,
-            json!({"environment_state": {"variables": []}}),
-            "/environment_state/variables",
-        ),
-        (
-            SESSIONS,
-            json!({"environment_state": {"resources": []}}),
-            "/environment_state/resources",
-        ),
-        (
-            SESSIONS,
-            json!({"context_state": {"metadata": []}}),
-            "/context_state/metadata",
-        ),
-        (
-            SESSIONS,
-            json!({"message_history_state": {"messages": [{"role": "user", "content": ["hi"]}]}}),
-            "/message_history_state/messages/0/content/0",
-        ),
-    ])
-}
-
-/// Requests with values of other types than their fields have.
-fn of_other_types() -> Faults {
-    owned([
-        (RUNS, json!({"budget": 1}), "/budget"),
-        (RUNS, json!({"budget": {"max_steps": "two"}}), "/budget/max_steps"),
-        (RUNS, json!({"budget": {"max_steps": -1}}), "/budget/max_steps"),
-        (RUNS, json!({"budget": {"max_steps": 1.5}}), "/budget/max_steps"),
-        (
-            RUNS,
-            json!({"budget": {"max_steps": 5_000_000_000_u64}}),
-            "/budget/max_steps",
-        ),
-        (RUNS, json!({"budget": {"max_seconds": "long"}}), "/budget/max_seconds"),
-        (RUNS, json!({"budget": {"max_cost": {}}}), "/budget/max_cost"),
-        (RUNS, json!({"budget": {"deadline": 5}}), "/budget/deadline"),
-        (RUNS, json!({"priority": {}}), "/priority"),
-        (RUNS, json!({"webhook": "https://a.example/"}), "/webhook"),
-        (
-            RUNS,
-            json!({"webhook": {"url": "https://a.example/", "events": {}}}),
-            "/webhook/events",
-        ),
-        (RUNS, json!({"metadata": "a"}), "/metadata"),
-        (RUNS, json!({"mode": 3}), "/mode"),
-        (RUNS, json!({"mode": []}), "/mode"),
-        (RUNS, json!({"response_format": 3}), "/response_format"),
-        (RUNS, json!({"response_format": {"type": 3}}), "/response_format/type"),
-        (RUNS, json!({"input": [{"type": "image", "source": 3}]}), "/input/0"),
-        (
-            AGENTS,
-            json!({"parameters": {"temperature": "hot"}}),
-            "/parameters/temperature",
-        ),
-        (AGENTS, json!({"parameters": {"stop": "END"}}), "/parameters/stop"),
-        (AGENTS, json!({"tools": {}}), "/tools"),
-        (RUNS, json!({"parameters": 0.5}), "/parameters"),
-        (RUNS, json!({"parameters": {"stop": "END"}}), "/parameters/stop"),
-        (RUNS, json!({"system_prompt": 3}), "/system_prompt"),
-        (RUNS, json!({"tools": "calculator"}), "/tools"),
-        (AGENTS, json!({"hooks": [3]}), "/hooks/0"),
-        (
-            AGENTS,
-            json!({"hooks": [{"name": "limits", "priority": "high"}]}),
-            "/hooks/0/priority",
-        ),
-        (
-            AGENTS,
-            json!({"compiler": {"kind": "last_n", "messages": "three"}}),
-            "/compiler",
-        ),
-        (AGENTS, json!({"error_policy": 3}), "/error_policy"),
-        (
-            AGENTS,
-            json!({"error_policy": {"max_consecutive": "three"}}),
-            "/error_policy/max_consecutive",
-        ),
-        (AGENTS, json!({"parallel_tool_calls": "yes"}), "/parallel_tool_calls"),
-        (
-            SESSIONS,
-            json!({"context_state": {"execution_count": "three"}}),
-            "/context_state/execution_count",
-        ),
-        (
-            SESSIONS,
-            json!({"message_history_state": {"messages": {}}}),
-            "/message_history_state/messages",
-        ),
-    ])
-}
-
-fn owned(faults: impl IntoIterator<Item = (&'static str, Value, &'static str)>) -> Faults {
-    let faults = faults.into_iter();
-    faults
-        .map(|(request, body, pointer)| (request, body, pointer.to_owned()))
-        .collect()
-}
+/// Requests, the pointers to what is wrong in their bodies, and the bodies: arrays for objects with
+/// keys of the caller's choice, and values of other types than their fields have.
+const FAULTS: &str = r#"
+POST /v1/runs                                            |                                             | ["hi"]
+POST /v1/runs                                            | /metadata                                   | {"metadata": []}
+POST /v1/runs                                            | /variables                                  | {"variables": []}
+POST /v1/runs                                            | /input/0/metadata                           | {"input": [{"role": "user", "content": "hi", "metadata": []}]}
+POST /v1/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11/steer |                                             | ["1", "hi"]
+PUT /v1/agents/mistaken                                  |                                             | []
+PUT /v1/agents/mistaken                                  | /parameters/extra                           | {"parameters": {"extra": []}}
+PUT /v1/threads/mistaken                                 |                                             | ["0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"]
+PUT /v1/threads/mistaken                                 | /session_id                                 | {"session_id": ["0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"]}
+POST /v1/sessions                                        |                                             | []
+POST /v1/sessions                                        | /environment_state/variables                | {"environment_state": {"variables": []}}
+POST /v1/sessions                                        | /environment_state/resources                | {"environment_state": {"resources": []}}
+POST /v1/sessions                                        | /context_state/metadata                     | {"context_state": {"metadata": []}}
+POST /v1/sessions                                        | /message_history_state/messages/0/content/0 | {"message_history_state": {"messages": [{"role": "user", "content": ["hi"]}]}}
+POST /v1/runs                                            | /budget                                     | {"budget": 1}
+POST /v1/runs                                            | /budget/max_steps                           | {"budget": {"max_steps": "two"}}
+POST /v1/runs                                            | /budget/max_steps                           | {"budget": {"max_steps": -1}}
+POST /v1/runs                                            | /budget/max_steps                           | {"budget": {"max_steps": 1.5}}
+POST /v1/runs                                            | /budget/max_steps                           | {"budget": {"max_steps": 5000000000}}
+POST /v1/runs                                            | /budget/max_seconds                         | {"budget": {"max_seconds": "long"}}
+POST /v1/runs                                            | /budget/max_cost                            | {"budget": {"max_cost": {}}}
+POST /v1/runs                                            | /budget/deadline                            | {"budget": {"deadline": 5}}
+POST /v1/runs                                            | /priority                                   | {"priority": {}}
+POST /v1/runs                                            | /webhook                                    | {"webhook": "https://a.example/"}
+POST /v1/runs                                            | /webhook/events                             | {"webhook": {"url": "https://a.example/", "events": {}}}
+POST /v1/runs                                            | /metadata                                   | {"metadata": "a"}
+POST /v1/runs                                            | /mode                                       | {"mode": 3}
+POST /v1/runs                                            | /mode                                       | {"mode": []}
+POST /v1/runs                                            | /response_format                            | {"response_format": 3}
+POST /v1/runs                                            | /response_format/type                       | {"response_format": {"type": 3}}
+POST /v1/runs                                            | /input/0                                    | {"input": [{"type": "image", "source": 3}]}
+PUT /v1/agents/mistaken                                  | /parameters/temperature                     | {"parameters": {"temperature": "hot"}}
+PUT /v1/agents/mistaken                                  | /parameters/stop                            | {"parameters": {"stop": "END"}}
+PUT /v1/agents/mistaken                                  | /tools                                      | {"tools": {}}
+POST /v1/runs                                            | /parameters                                 | {"parameters": 0.5}
+POST /v1/runs                                            | /parameters/stop                            | {"parameters": {"stop": "END"}}
+POST /v1/runs                                            | /system_prompt                              | {"system_prompt": 3}
+POST /v1/runs                                            | /tools                                      | {"tools": "calculator"}
+PUT /v1/agents/mistaken                                  | /hooks/0                                    | {"hooks": [3]}
+PUT /v1/agents/mistaken                                  | /hooks/0/priority                           | {"hooks": [{"name": "limits", "priority": "high"}]}
+PUT /v1/agents/mistaken                                  | /compiler                                   | {"compiler": {"kind": "last_n", "messages": "three"}}
+PUT /v1/agents/mistaken                                  | /error_policy                               | {"error_policy": 3}
+PUT /v1/agents/mistaken                                  | /error_policy/max_consecutive               | {"error_policy": {"max_consecutive": "three"}}
+PUT /v1/agents/mistaken                                  | /parallel_tool_calls                        | {"parallel_tool_calls": "yes"}
+POST /v1/sessions                                        | /context_state/execution_count              | {"context_state": {"execution_count": "three"}}
+POST /v1/sessions                                        | /message_history_state/messages             | {"message_history_state": {"messages": {}}}
+"#;
 
 /// What names types of the program rather than of JSON.
 const FOREIGN: &[&str] = &[
@@ -162,12 +91,12 @@ const FOREIGN: &[&str] = &[
 #[tokio::test]
 async fn a_value_of_another_type_is_refused_without_naming_a_type_of_the_program() {
     let service = Service::start().await;
-    for (request, body, pointer) in arrays().into_iter().chain(of_other_types()) {
+    for [request, pointer, body] in rows(FAULTS) {
         let (method, path) = request.split_once(' ').unwrap();
-        let body = whole(request, body);
+        let body = whole(request, serde_json::from_str(body).unwrap());
         let sent = service.send_json(method.parse().unwrap(), path, body.to_string());
         let shown = format!("{request} {body}");
-        assert_plain(&assert_refused(sent, "invalid_field", &pointer, &shown).await);
+        assert_plain(&assert_refused(sent, "invalid_field", pointer, &shown).await);
     }
     let table = [
         ("redaction", json!({"patterns": "[0-9]+"})),

@@ -7,6 +7,7 @@ use store::keys::Scope;
 use test_support::wait::until;
 
 use super::McpApp;
+use crate::support::members::assert_members;
 
 #[tokio::test]
 async fn requests_count_in_the_rate_of_the_tenant() {
@@ -94,10 +95,7 @@ async fn progress_is_reported_to_clients_that_want_it() {
         for (number, message) in (1_u32..).zip(&messages) {
             assert_eq!(message["method"], "notifications/progress");
             let params = &message["params"];
-            assert_eq!(
-                (&params["progressToken"], &params["progress"]),
-                (&json!("p1"), &json!(f64::from(number)))
-            );
+            assert_members!(params, {"progressToken": "p1", "progress": f64::from(number)});
         }
     }
     app.finish().await;

@@ -11,7 +11,6 @@ mod waiting;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use agent_runtime::app::Extensions;
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
 use test_support::databases::{Engine, TestDatabase};
@@ -20,7 +19,8 @@ use test_support::gate::Gate;
 use values::json::Value;
 
 use crate::support::answer::{Answer, read};
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, last_user_text, listed_calls, new_results};
 use crate::support::test_app::TestApp;
 
 /// The revision whose requests are complete in themselves.
@@ -62,11 +62,7 @@ impl McpApp {
         let at_gate = Arc::clone(&gate);
         let mock = MockModel::start(move |request| model(request, &at_gate)).await;
         let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
-        let extensions = Extensions {
-            tools: vec![Arc::clone(&deploy) as _],
-            ..Extensions::default()
-        };
-        let app = TestApp::start_extended(database.url(), &mock, settings, extensions).await;
+        let app = TestApp::start_with_tools(database.url(), &mock, settings, [&deploy]).await;
         Self {
             app,
             _mock: mock,
@@ -203,11 +199,7 @@ impl Client<'_> {
     /// Makes a request that succeeds, and returns its result.
     pub(crate) async fn ok(&self, method: &str, params: Value) -> Value {
         let message = self.messages(method, params).await.pop().unwrap();
-        assert_eq!(
-            (&message["id"], &message["error"]),
-            (&json!(7), &Value::Null),
-            "{message:#}"
-        );
+        assert_members!(message, {"id": 7, "error": null});
         message["result"].clone()
     }
 
@@ -247,11 +239,8 @@ fn asker() -> Value {
 }
 
 fn model(request: &Value, gate: &Arc<Gate>) -> Reply {
-    let messages = request["messages"].as_array().unwrap();
-    let results = messages.iter().rev().take_while(|message| message["role"] == "tool");
-    let results: Vec<_> = results.map(|message| content_text(&message["content"])).collect();
+    let results = new_results(request);
     if !results.is_empty() {
-        let results: Vec<_> = results.into_iter().rev().collect();
         return Reply::text(&format!("read: {}", results.join(" | ")));
     }
     let text = last_user_text(request);
@@ -261,15 +250,5 @@ fn model(request: &Value, gate: &Arc<Gate>) -> Reply {
     if text == "fail" {
         return Reply::Status(400, r#"{"error": {"message": "no"}}"#.to_owned());
     }
-    match serde_json::from_str::<Vec<(String, String, Value)>>(&text) {
-        Ok(calls) => {
-            let calls = calls.into_iter();
-            Reply::ToolCalls(
-                calls
-                    .map(|(id, name, arguments)| (id, name, arguments.to_string()))
-                    .collect(),
-            )
-        }
-        Err(_) => Reply::text(&format!("echo: {text}")),
-    }
+    listed_calls(&text).unwrap_or_else(|| Reply::text(&format!("echo: {text}")))
 }

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 
 use super::{LEGACY, MODERN, McpApp};
 use crate::support::answer::read;
+use crate::support::members::assert_members;
 
 #[tokio::test]
 async fn clients_of_each_revision_are_served() {
     let (app, _database) = McpApp::with_agents(&[]).await;
     let found = app.client().ok("server/discover", json!({})).await;
     let versions = found["supportedVersions"].as_array().unwrap();
-    assert!(
-        versions.contains(&json!(MODERN)) && versions.contains(&json!(LEGACY)),
-        "{found:#}"
-    );
+    for version in [MODERN, LEGACY] {
+        assert!(versions.contains(&json!(version)), "{found:#}");
+    }
     assert_eq!(found["resultType"], "complete");
     assert!(found["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"].is_object());
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY] {
@@ -32,8 +32,7 @@ async fn clients_of_each_revision_are_served() {
         assert_eq!(answer.header("mcp-session-id"), "");
         let result = &answer.ok()["result"];
         assert_eq!(result["protocolVersion"], version, "{result:#}");
-        assert_eq!(result["serverInfo"]["name"], "agent-runtime");
-        assert_eq!(result["resultType"], Value::Null);
+        assert_members!(result, {"serverInfo/name": "agent-runtime", "resultType": null});
     }
     // A notification needs no response.
     let client = app.client().legacy();
@@ -60,11 +59,7 @@ async fn headers_must_fit_the_body() {
         let answer = read(client.request(method, named).body(body.clone())).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST);
         let error = answer.json();
-        assert_eq!(
-            (&error["error"]["code"], &error["id"]),
-            (&json!(-32020), &json!(7)),
-            "{error:#}"
-        );
+        assert_members!(error, {"error/code": -32020, "id": 7});
     }
     // The revision of the header is that of the body.
     let legacy = client.clone().legacy();
@@ -117,11 +112,7 @@ async fn malformed_messages_are_errors_of_json_rpc() {
         let answer = read(client.request("tools/list", &json!({})).body(body.clone())).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
         let error = answer.json();
-        assert_eq!(
-            (&error["error"]["code"], &error["id"]),
-            (&json!(code), &id),
-            "{body}: {error:#}"
-        );
+        assert_members!(error, {"error/code": code, "id": id}, "{body}");
     }
     assert_eq!(client.error("tools/fly", json!({})).await["code"], -32601);
     let answer = client.send("initialize", json!({"protocolVersion": MODERN})).await;

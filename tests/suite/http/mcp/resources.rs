@@ -1,17 +1,16 @@
 //! Sessions and their files as resources.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Client, McpApp};
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 /// Reads a resource, which has one content.
 async fn content(client: &Client<'_>, uri: &str) -> Value {
     let read = client.ok("resources/read", json!({"uri": uri})).await;
-    assert_eq!(
-        (&read["cacheScope"], &read["ttlMs"]),
-        (&json!("private"), &json!(86_400_000))
-    );
+    assert_members!(read, {"cacheScope": "private", "ttlMs": 86_400_000});
     let contents = read["contents"].as_array().unwrap();
     assert_eq!((contents.len(), &contents[0]["uri"]), (1, &json!(uri)));
     contents[0].clone()
@@ -49,10 +48,7 @@ async fn sessions_are_listed_newest_first_in_pages() {
         .map(|row| row["uri"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(listed, made);
-    assert_eq!(
-        (&rows[0][0]["title"], &rows[0][0]["mimeType"]),
-        (&json!("echo"), &json!("application/json"))
-    );
+    assert_members!(rows[0][0], {"title": "echo", "mimeType": "application/json"});
     let error = client.error("resources/list", json!({"cursor": "zz"})).await;
     assert_eq!(error["code"], -32602);
     let templates = client.ok("resources/templates/list", json!({})).await;
@@ -84,19 +80,13 @@ async fn a_session_shows_its_messages() {
     }
     let id = base.unwrap();
     let shown = document(&client, &format!("session://{id}")).await;
-    assert_eq!(
-        (&shown["session_id"], &shown["message_count"]),
-        (&json!(id), &json!(60))
-    );
+    assert_members!(shown, {"session_id": id, "message_count": 60});
     let messages = &shown["messages"];
-    assert_eq!((&messages["from"], &messages["total"]), (&json!(10), &json!(60)));
+    assert_members!(messages, {"from": 10, "total": 60});
     assert_eq!(messages["data"].as_array().unwrap().len(), 50);
     assert_eq!(messages["data"][49]["content"][0]["text"], "echo: 29");
     let page = document(&client, &format!("session://{id}/messages/2")).await;
-    assert_eq!(
-        (&page["from"], &page["data"][0]["content"][0]["text"]),
-        (&json!(2), &json!("1"))
-    );
+    assert_members!(page, {"from": 2, "data/0/content/0/text": "1"});
     let end = document(&client, &format!("session://{id}/messages/60")).await;
     assert_eq!(end["data"], json!([]));
     app.finish().await;
@@ -107,55 +97,37 @@ async fn files_are_text_or_base64() {
     let (app, _database) = McpApp::with_agents(&[]).await;
     let client = app.client();
     let run = app.run(None, "x").await;
-    let path = format!("/v1/sessions/{}/files", run["session_id"].as_str().unwrap());
+    let path = session_path(&run, "/files");
     let large = "x".repeat(4 << 20) + "x";
     let changes = json!({"changes": [
         {"path": "notes/a b.md", "content": "# é"},
         {"path": "notes/z.bin", "content": {"base64": "/wD+"}},
         {"path": "large.txt", "content": large},
     ]});
-    let (status, changed) = app.call(Method::POST, &path, Some(changes)).await;
-    assert!(status.is_success(), "{changed:#}");
+    let changed = app.post(&path, &changes).await.ok();
     let id = changed["session_id"].as_str().unwrap();
     let shown = document(&client, &format!("session://{id}")).await;
     let root = shown["files"].as_str().unwrap();
     assert_eq!(root, format!("session://{id}/files/"));
     let listed = document(&client, root).await;
-    let paths: Vec<_> = listed["entries"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["path"].clone())
-        .collect();
-    assert_eq!(
-        (paths, &listed["truncated"]),
-        (vec![json!("large.txt"), json!("notes")], &json!(false))
-    );
+    let paths = column(&listed["entries"], "path");
+    assert_eq!(paths, ["large.txt", "notes"]);
+    assert_eq!(listed["truncated"], false);
     let notes = document(&client, &format!("{root}notes/")).await;
     assert_eq!(notes["entries"][0]["path"], "notes/a b.md");
     let text = content(&client, &format!("{root}notes/a%20b.md")).await;
-    assert_eq!(
-        (&text["text"], &text["mimeType"]),
-        (&json!("# é"), &json!("text/markdown; charset=utf-8"))
-    );
+    assert_members!(text, {"text": "# é", "mimeType": "text/markdown; charset=utf-8"});
     let binary = content(&client, &format!("{root}notes/z.bin")).await;
-    assert_eq!((&binary["blob"], &binary["text"]), (&json!("/wD+"), &Value::Null));
+    assert_members!(binary, {"blob": "/wD+", "text": null});
     let error = client
         .error("resources/read", json!({"uri": format!("{root}large.txt")}))
         .await;
-    assert!(
-        error["message"].as_str().unwrap().contains("at most 4194304"),
-        "{error:#}"
-    );
+    assert_contains!(error["message"].as_str().unwrap(), "at most 4194304");
     for absent in ["nothing", "notes", "../x", "notes/a%20b.md/"] {
         let uri = format!("{root}{absent}");
         for (client, code) in [(app.client(), -32602), (app.client().legacy(), -32002)] {
             let error = client.error("resources/read", json!({"uri": uri})).await;
-            assert_eq!(
-                (&error["code"], &error["data"]["uri"]),
-                (&json!(code), &json!(uri)),
-                "{error:#}"
-            );
+            assert_members!(error, {"code": code, "data/uri": uri});
         }
     }
     app.finish().await;

@@ -8,14 +8,12 @@ use test_support::wait::until;
 
 use super::{Client, McpApp};
 use crate::support::answer::{read, with_json};
+use crate::support::members::assert_members;
 
 /// Begins a task, and returns its id.
 async fn begin(client: &Client<'_>, agent: &str, input: &str) -> String {
     let created = client.tool(agent, json!({"input": input})).await;
-    assert_eq!(
-        (&created["resultType"], &created["status"]),
-        (&json!("task"), &json!("working"))
-    );
+    assert_members!(created, {"resultType": "task", "status": "working"});
     created["taskId"].as_str().unwrap().to_owned()
 }
 
@@ -35,11 +33,7 @@ async fn a_call_of_a_client_with_tasks_is_a_queued_run() {
     let run = app.get(&format!("/v1/runs/{task}")).await;
     assert_eq!(run["mode"], "async");
     let done = poll(&client, &task, "completed").await;
-    assert_eq!(
-        (&done["taskId"], &done["resultType"]),
-        (&json!(task), &json!("complete"))
-    );
-    assert_eq!(done["result"]["structuredContent"]["output"], "echo: hi");
+    assert_members!(done, {"taskId": task, "resultType": "complete", "result/structuredContent/output": "echo: hi"});
     assert_eq!(done["result"]["structuredContent"]["run_id"], json!(task));
     let failed = begin(&client, "echo", "fail").await;
     assert_eq!(poll(&client, &failed, "completed").await["result"]["isError"], true);
@@ -48,10 +42,7 @@ async fn a_call_of_a_client_with_tasks_is_a_queued_run() {
     assert_eq!(error["code"], -32021, "{error:#}");
     for unknown in ["x", "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"] {
         let error = client.error("tasks/get", json!({"taskId": unknown})).await;
-        assert_eq!(
-            (&error["code"], &error["message"]),
-            (&json!(-32602), &json!("there is no such task"))
-        );
+        assert_members!(error, {"code": -32602, "message": "there is no such task"});
     }
     app.finish().await;
 }

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use store::keys::Scope;
 
 use super::McpApp;
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::{run_path, session_path};
 
 #[tokio::test]
 async fn agents_are_tools_in_the_order_of_their_names() {
@@ -13,10 +15,7 @@ async fn agents_are_tools_in_the_order_of_their_names() {
     let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["asker", "demo", "echo"]);
     assert_eq!(tools[0]["description"], "Asks.");
-    assert_eq!(
-        (&list["cacheScope"], &list["ttlMs"]),
-        (&json!("private"), &json!(10_000))
-    );
+    assert_members!(list, {"cacheScope": "private", "ttlMs": 10_000});
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["input"]));
     assert_eq!(
         tools[0]["outputSchema"]["required"],
@@ -36,17 +35,9 @@ async fn long_lists_have_pages() {
     assert_eq!(first["tools"].as_array().unwrap().len(), 200);
     let cursor = first["nextCursor"].clone();
     let second = app.client().ok("tools/list", json!({"cursor": cursor})).await;
-    let names: Vec<_> = second["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["name"].clone())
-        .collect();
-    assert_eq!(names.len(), 8);
-    assert_eq!(
-        (names[7].clone(), second["nextCursor"].clone()),
-        (json!("x204"), Value::Null)
-    );
+    let names = column(&second["tools"], "name");
+    assert_eq!((names.len(), names[7]), (8, &json!("x204")));
+    assert_eq!(second["nextCursor"], Value::Null);
     app.finish().await;
 }
 
@@ -56,31 +47,15 @@ async fn a_call_runs_the_agent_and_continues_its_session() {
     let client = app.client();
     let first = client.tool("echo", json!({"input": "one"})).await;
     assert_eq!(first["content"], json!([{"type": "text", "text": "echo: one"}]));
-    assert_eq!(
-        (&first["isError"], &first["resultType"]),
-        (&json!(false), &json!("complete"))
-    );
+    assert_members!(first, {"isError": false, "resultType": "complete"});
     let value = &first["structuredContent"];
-    assert_eq!(
-        (&value["status"], &value["output"]),
-        (&json!("completed"), &json!("echo: one"))
-    );
+    assert_members!(value, {"status": "completed", "output": "echo: one"});
     let session = value["session_id"].as_str().unwrap();
     let second = client.tool("echo", json!({"input": "two", "session": session})).await;
     let second = &second["structuredContent"];
-    let run = app
-        .get(&format!("/v1/runs/{}", second["run_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(
-        (&run["base_session_id"], &run["agent"]),
-        (&json!(session), &json!("echo"))
-    );
-    let messages = app
-        .get(&format!(
-            "/v1/sessions/{}/messages",
-            second["session_id"].as_str().unwrap()
-        ))
-        .await;
+    let run = app.get(&run_path(second, "")).await;
+    assert_members!(run, {"base_session_id": session, "agent": "echo"});
+    let messages = app.get(&session_path(second, "/messages")).await;
     assert_eq!(messages["data"].as_array().unwrap().len(), 4);
     app.finish().await;
 }
@@ -110,10 +85,7 @@ async fn what_a_model_can_correct_is_an_error_of_the_tool() {
     let error = client
         .error("tools/call", json!({"name": "nobody", "arguments": {"input": "x"}}))
         .await;
-    assert_eq!(
-        (&error["code"], &error["message"]),
-        (&json!(-32602), &json!("Unknown tool: nobody"))
-    );
+    assert_members!(error, {"code": -32602, "message": "Unknown tool: nobody"});
     app.finish().await;
 }
 
@@ -124,7 +96,7 @@ async fn a_tenant_sees_nothing_of_another_one() {
     let (_, key) = app.make_key("other", &Scope::ALL).await;
     let other = app.client().with_key(&key);
     let tools = other.ok("tools/list", json!({})).await["tools"].clone();
-    let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    let names = column(&tools, "name");
     assert_eq!(names, ["demo"]);
     assert_eq!(other.ok("resources/list", json!({})).await["resources"], json!([]));
     let call = json!({"name": "echo", "arguments": {"input": "x"}});
@@ -134,18 +106,12 @@ async fn a_tenant_sees_nothing_of_another_one() {
     let unknown = "session://0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
     let foreign = other.error("resources/read", json!({"uri": uri})).await;
     let absent = other.error("resources/read", json!({"uri": unknown})).await;
-    assert_eq!(
-        (&foreign["code"], &foreign["message"]),
-        (&absent["code"], &absent["message"])
-    );
+    assert_members!(foreign, {"code": absent["code"], "message": absent["message"]});
     let run_id = mine["structuredContent"]["run_id"].clone();
     let polling = app.polling().with_key(&key);
     for method in ["tasks/get", "tasks/cancel"] {
         let error = polling.error(method, json!({"taskId": run_id})).await;
-        assert_eq!(
-            (&error["code"], &error["message"]),
-            (&json!(-32602), &json!("there is no such task"))
-        );
+        assert_members!(error, {"code": -32602, "message": "there is no such task"});
     }
     app.finish().await;
 }

@@ -8,6 +8,7 @@ use test_support::wait::until;
 
 use super::{Client, McpApp};
 use crate::support::answer::{read, with_json};
+use crate::support::members::assert_members;
 
 /// The settings of replicas that share a key. The clock of the tests moves by itself.
 fn shared_key(home: &tempfile::TempDir) -> String {
@@ -57,10 +58,7 @@ async fn a_call_asks_and_its_retry_answers() {
     let question = |call| &asked["inputRequests"][key_of(&asked, call)];
     assert_eq!(question("c1")["method"], "elicitation/create");
     let choice = &question("c1")["params"]["requestedSchema"];
-    assert_eq!(
-        (&choice["properties"]["choice"]["type"], &choice["required"]),
-        (&json!("string"), &json!(["choice"]))
-    );
+    assert_members!(choice, {"properties/choice/type": "string", "required": ["choice"]});
     let decision = &question("c2")["params"];
     assert_eq!(
         decision["message"],
@@ -170,10 +168,7 @@ async fn missing_responses_are_asked_for_again() {
     let (params, asked) = ask(&client, json!([["c1", "deploy", {}], ["c2", "ask", {}]])).await;
     let half = [("c1", accept(json!({"decision": "approve"})))];
     let again = client.ok("tools/call", retry(&params, &asked, &half)).await;
-    assert_eq!(
-        (&again["resultType"], &again["inputRequests"]),
-        (&json!("input_required"), &asked["inputRequests"])
-    );
+    assert_members!(again, {"resultType": "input_required", "inputRequests": asked["inputRequests"]});
     let none = client.ok("tools/call", retry(&params, &again, &[])).await;
     assert_eq!(none["inputRequests"], asked["inputRequests"]);
     for (call, response) in [
@@ -261,26 +256,8 @@ async fn a_state_expires_with_its_calls() {
     app.finish().await;
 }
 
-/// A retry whose response was lost gets the same run. Other answers come too late.
-#[tokio::test]
-async fn a_repeated_retry_is_not_executed_again() {
-    let (app, _database) = McpApp::with_agents(&[]).await;
-    let client = app.asking();
-    let (params, asked) = ask(&client, json!([["c1", "deploy", {}]])).await;
-    let responses = [("c1", accept(json!({"decision": "approve"})))];
-    let good = retry(&params, &asked, &responses);
-    let first = client.ok("tools/call", good.clone()).await;
-    let second = client.ok("tools/call", good).await;
-    assert_eq!(first, second);
-    let other = [("c1", accept(json!({"decision": "deny"})))];
-    let refused = client.ok("tools/call", retry(&params, &asked, &other)).await;
-    let words = refused["content"][0]["text"].as_str().unwrap();
-    assert!(words.starts_with("idempotency_key_reused: "), "{words}");
-    assert_eq!(app.deploy.begun(), 1);
-    app.finish().await;
-}
-
-/// A state is valid for longer than idempotency keys usually are.
+/// A retry whose response was lost gets the same run. Other answers come too late. A state is valid
+/// for longer than idempotency keys usually are.
 #[tokio::test]
 async fn a_retry_is_not_executed_again_while_its_state_is_valid() {
     let (app, _database) = McpApp::with_agents(&[("idempotency.retention", "1s")]).await;
@@ -289,6 +266,10 @@ async fn a_retry_is_not_executed_again_while_its_state_is_valid() {
     let responses = [("c1", accept(json!({"decision": "approve"})))];
     let good = retry(&params, &asked, &responses);
     let first = client.ok("tools/call", good.clone()).await;
+    let other = [("c1", accept(json!({"decision": "deny"})))];
+    let refused = client.ok("tools/call", retry(&params, &asked, &other)).await;
+    let words = refused["content"][0]["text"].as_str().unwrap();
+    assert!(words.starts_with("idempotency_key_reused: "), "{words}");
     // A key that was claimed later has expired.
     let import = async || {
         let request = app.request(reqwest::Method::POST, "/v1/sessions");

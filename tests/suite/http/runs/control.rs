@@ -6,45 +6,26 @@ use serde_json::json;
 use crate::http::refused::assert_refused;
 use crate::http::service::{NOWHERE, Service};
 use crate::support::answer::read;
+use crate::support::table::rows;
 
 /// Bodies of messages, with the code and the pointer of their problem.
-const BAD_MESSAGES: &[(&str, &str, &str)] = &[
-    ("", "empty_body", ""),
-    ("{", "malformed_json", ""),
-    (r#"{"id": "1"}"#, "missing_field", "/input"),
-    (r#"{"input": "hi"}"#, "missing_field", "/id"),
-    (r#"{"id": 1, "input": "hi"}"#, "invalid_field", "/id"),
-    (r#"{"id": "", "input": "hi"}"#, "invalid_field", "/id"),
-    (r#"{"id": "a b", "input": "hi"}"#, "invalid_field", "/id"),
-    (r#"{"id": "caf\u00e9", "input": "hi"}"#, "invalid_field", "/id"),
-    (
-        r#"{"id": "1", "input": "hi", "mode": "sync"}"#,
-        "unknown_field",
-        "/mode",
-    ),
-    (r#"{"id": "1", "input": []}"#, "invalid_field", "/input"),
-    (r#"{"id": "1", "input": 5}"#, "invalid_field", "/input"),
-    (
-        r#"{"id": "1", "input": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}"#,
-        "too_many_messages",
-        "/input",
-    ),
-    (
-        r#"{"id": "1", "input": [{"role": "system", "content": "a"}]}"#,
-        "invalid_field",
-        "/input/0/role",
-    ),
-    (
-        r#"{"id": "1", "input": [{"role": "user", "section": "summary", "content": "a"}]}"#,
-        "invalid_field",
-        "/input/0/section",
-    ),
-    (
-        r#"{"id": "1", "input": [{"type": "tool_call", "id": "c", "name": "t", "arguments": "{}"}]}"#,
-        "invalid_field",
-        "/input/0",
-    ),
-];
+const BAD_MESSAGES: &str = r#"
+empty_body        |                  |
+malformed_json    |                  | {
+missing_field     | /input           | {"id": "1"}
+missing_field     | /id              | {"input": "hi"}
+invalid_field     | /id              | {"id": 1, "input": "hi"}
+invalid_field     | /id              | {"id": "", "input": "hi"}
+invalid_field     | /id              | {"id": "a b", "input": "hi"}
+invalid_field     | /id              | {"id": "caf\u00e9", "input": "hi"}
+unknown_field     | /mode            | {"id": "1", "input": "hi", "mode": "sync"}
+invalid_field     | /input           | {"id": "1", "input": []}
+invalid_field     | /input           | {"id": "1", "input": 5}
+too_many_messages | /input           | {"id": "1", "input": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]}
+invalid_field     | /input/0/role    | {"id": "1", "input": [{"role": "system", "content": "a"}]}
+invalid_field     | /input/0/section | {"id": "1", "input": [{"role": "user", "section": "summary", "content": "a"}]}
+invalid_field     | /input/0         | {"id": "1", "input": [{"type": "tool_call", "id": "c", "name": "t", "arguments": "{}"}]}
+"#;
 
 #[tokio::test]
 async fn problems_of_a_body_come_before_those_of_the_query() {
@@ -71,8 +52,7 @@ async fn a_steering_request_has_an_id_and_one_message_of_the_user() {
     let service = Service::start().await;
     let path = format!("/v1/runs/{NOWHERE}/steer");
     let long = json!({"id": "k".repeat(129), "input": "hi"}).to_string();
-    let bad = BAD_MESSAGES.iter().copied().chain([(&*long, "invalid_field", "/id")]);
-    for (body, code, pointer) in bad {
+    for [code, pointer, body] in rows(BAD_MESSAGES).chain([["invalid_field", "/id", &long]]) {
         let request = service.send_json(Method::POST, &path, body.to_owned());
         assert_refused(request, code, pointer, body).await;
     }

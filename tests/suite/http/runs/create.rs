@@ -11,6 +11,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::http::service::{MAX_RUNS, Service};
+use crate::support::members::assert_members;
+use crate::support::test_app::{run_path, session_path};
 
 on_every_store! {
     a_synchronous_run_answers_with_its_result,
@@ -43,13 +45,10 @@ async fn a_synchronous_run_answers_with_its_result(service: &Service) {
         "completed_at",
     ];
     assert!(fixed.iter().all(|key| keys.contains(key)), "{keys:?}");
-    assert_eq!(run["status"], "completed");
-    assert_eq!(run["output_text"], "echo: hi");
-    assert_eq!(run["output"][0]["role"], "assistant");
-    assert_eq!(run["usage"]["total_tokens"], 15);
-    assert_eq!((&run["error"], &run["base_session_id"]), (&Value::Null, &Value::Null));
+    assert_members!(run, {"status": "completed", "output_text": "echo: hi", "output/0/role": "assistant"});
+    assert_members!(run, {"usage/total_tokens": 15, "error": null, "base_session_id": null});
     assert_eq!(run["metadata"], json!({"user": "u1"}));
-    let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "");
     assert_eq!(service.get(&path).await, run);
     let steps = service.get(&format!("{path}/steps")).await;
     assert_eq!(
@@ -80,9 +79,7 @@ async fn every_form_of_input_is_taken(service: &Service) {
     ] {
         let run = service.run_with(json!({"input": input})).await;
         assert_eq!(run["output_text"], text);
-        let session = service
-            .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
-            .await;
+        let session = service.get(&session_path(&run, "")).await;
         assert_eq!(session["message_count"], messages);
     }
 }
@@ -96,11 +93,12 @@ async fn a_lost_connection_cancels_its_run_which_commits_nothing(service: &Servi
         service.gate.until_waiting(0).await;
         service.until_counts((0, count)).await;
         let runs = service.get("/v1/runs").await;
-        assert_eq!(
-            (&runs["data"][0]["status"], runs["data"].as_array().unwrap().len()),
-            (&json!("cancelled"), count),
-            "{mode}"
-        );
+        assert_eq!(runs["data"].as_array().unwrap().len(), count);
+        let run = &runs["data"][0];
+        assert_members!(run, {"status": "cancelled", "stop_reason": "user_requested"}, "{mode}");
+        let session = service.try_get(&session_path(run, "")).await;
+        session.assert_problem("session_not_committed");
+        assert_members!(session.json(), {"run_id": run["run_id"], "run_status": "cancelled"});
     }
 }
 
@@ -115,6 +113,9 @@ async fn a_run_that_continues_on_disconnect_outlives_its_connection(service: &Se
         drop(stream);
         service.gate.open(1);
         service.until_counts((count, count)).await;
+        let run = &service.get("/v1/runs").await["data"][0];
+        assert_members!(run, {"status": "completed"}, "{mode}");
+        assert_eq!(service.get(&session_path(run, "")).await["message_count"], 2);
     }
 }
 
@@ -137,6 +138,7 @@ async fn a_rival_is_refused_with_the_id_of_the_other_run(service: &Service) {
     let late = service.post("/v1/runs", &rival).await;
     late.assert_problem("base_session_conflict");
     assert_eq!(late.json()["run_id"], first["run_id"]);
+    assert_eq!(service.models.asked(), 2, "a refused run does not reach the model");
 }
 
 async fn a_race_lost_at_the_commit_answers_as_the_refusal_does(service: &Service) {
@@ -229,9 +231,7 @@ async fn a_durable_run_that_begins_at_once_reads_only_its_messages() {
         3,
         "the acceptance, the messages to the run and the end"
     );
-    let stored = service
-        .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
-        .await;
+    let stored = service.get(&run_path(&run, "")).await;
     assert_eq!(stored, run);
     assert_eq!(statements.taken(), 1, "the read");
     service.finish().await;

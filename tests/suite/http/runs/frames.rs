@@ -19,7 +19,7 @@ use crate::http::in_flight::{history, stop_reading};
 use crate::http::service::Service;
 use crate::support::answer::{read, with_json};
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::test_app::TestApp;
+use crate::support::test_app::{TestApp, run_path, session_path};
 
 /// A service with little room, and a tenant of it.
 struct Crowded {
@@ -61,7 +61,7 @@ impl Crowded {
             large: String::new(),
         };
         let made = this.post("/v1/sessions", &history(&[9_000_000])).await;
-        this.large = format!("/v1/sessions/{}", made["session_id"].as_str().unwrap());
+        this.large = session_path(&made, "");
         this
     }
 
@@ -144,8 +144,7 @@ async fn a_reader_that_waits_for_room_is_sent_comments() {
         .post("/v1/runs", &json!({"model": "mock/m", "input": "x".repeat(40_000)}))
         .await;
     let crowd = service.crowd().await;
-    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
-    let mut reader = Stream::new(service.get(&path).await);
+    let mut reader = Stream::new(service.get(&run_path(&run, "/events")).await);
     reader
         .read_up_to(": keep-alive\n\n: keep-alive\n\n: keep-alive\n\n")
         .await;
@@ -188,7 +187,7 @@ async fn readers_who_wait_for_room_get_each_event_once() {
         .post("/v1/runs", &json!({"model": "mock/m", "input": "x".repeat(400_000)}))
         .await;
     let crowd = service.crowd().await;
-    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "/events");
     let readers = (0..8).map(async |_| {
         let mut reader = Stream::new(service.get(&path).await);
         reader.read_up_to(": keep-alive").await;
@@ -207,7 +206,7 @@ async fn many_readers_of_a_large_event_read_the_same() {
     let service =
         Service::start_with(&[("http.max_bytes_in_flight", "4194304"), ("store.acquire_timeout", "1m")]).await;
     let run = service.run_with(json!({"input": "x".repeat(200_000)})).await;
-    let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "/events");
     // Together they read far more than may be in flight.
     let answers = join_all((0..15).map(|_| service.try_get(&path)));
     let answers = tokio::time::timeout(Duration::from_mins(5), answers).await.unwrap();

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use crate::support::answer::Answer;
-use crate::support::mock_model::{MockModel, Reply};
-use crate::support::test_app::TestApp;
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, tool_results};
+use crate::support::test_app::{TestApp, session_path};
 
 /// The most bytes of the calls that a problem shows.
 const MAX_SHOWN: usize = 64 << 10;
@@ -15,8 +16,7 @@ const REST: usize = 8 << 10;
 const SIZES: [usize; 6] = [10, 40_000, 20_000, 3_000_000, 3_000_000, 10];
 
 fn model(request: &Value) -> Reply {
-    let messages = request["messages"].as_array().unwrap();
-    if messages.iter().any(|message| message["role"] == "tool") {
+    if !tool_results(request).is_empty() {
         return Reply::text("done");
     }
     let call = |(number, size): (usize, &usize)| {
@@ -33,9 +33,7 @@ fn assert_bounded(answer: &Answer, code: &str, run: &Value) {
     let (problem, whole) = (answer.json(), &run["required_action"]);
     let action = &problem["required_action"];
     let calls = whole["calls"].as_array().unwrap();
-    assert_eq!(action["calls"], json!(calls[..3]));
-    assert_eq!(action["omitted_calls"], 3);
-    assert_eq!(action["answers"], whole["answers"]);
+    assert_members!(action, {"calls": calls[..3], "omitted_calls": 3, "answers": whole["answers"]});
     assert_eq!(problem["session_id"], run["session_id"]);
     let (detail, session_id) = (problem["detail"].as_str().unwrap(), &run["session_id"]);
     let where_they_are = format!(
@@ -65,10 +63,7 @@ async fn a_problem_shows_the_calls_that_fit_and_all_answers_to_fill_in() {
         app.get(&format!("/v1/runs/{run_id}")).await["required_action"],
         run["required_action"]
     );
-    let session = format!(
-        "/v1/sessions/{}?include=context_state",
-        run["session_id"].as_str().unwrap()
-    );
+    let session = session_path(&run, "?include=context_state");
     let session = app.get(&session).await;
     let stored = session["context_state"]["waiting"]["open_calls"].as_array().unwrap();
     assert_eq!(stored.iter().map(length).collect::<Vec<_>>(), SIZES);

@@ -19,6 +19,8 @@ use values::tenant::TenantId;
 
 use crate::http::service::Service;
 use crate::support::answer::{read, with_json};
+use crate::support::members::{assert_members, column};
+use crate::support::test_app::{run_path, session_path};
 
 on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
@@ -35,14 +37,9 @@ async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) 
         service.gate.until_waiting(1).await;
         let list = service.get("/v1/runs?status=running").await;
         let run = list["data"][0].clone();
-        let shown = service
-            .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
-            .await;
-        assert_eq!(
-            (&shown["status"], &shown["output_text"]),
-            (&json!("running"), &json!(""))
-        );
-        let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+        let shown = service.get(&run_path(&run, "")).await;
+        assert_members!(shown, {"status": "running", "output_text": ""});
+        let session = session_path(&run, "");
         for path in [
             session.clone(),
             format!("{session}/messages"),
@@ -51,10 +48,7 @@ async fn a_run_is_seen_while_it_works_and_its_session_is_not(service: &Service) 
             let answer = service.try_get(&path).await;
             answer.assert_problem("session_not_committed");
             let problem = answer.json();
-            assert_eq!(
-                (&problem["run_id"], &problem["run_status"]),
-                (&run["run_id"], &json!("running"))
-            );
+            assert_members!(problem, {"run_id": run["run_id"], "run_status": "running"});
         }
         let continued = json!({"input": "hi", "base_session_id": run["session_id"]});
         service
@@ -75,19 +69,9 @@ async fn runs_are_listed_newest_first_in_pages_and_filtered(service: &Service) {
         ids.push(service.run_with(json!({"input": n.to_string()})).await["run_id"].clone());
     }
     ids.reverse();
-    let mut listed = Vec::new();
-    let mut path = "/v1/runs?limit=2&agent=demo&status=completed".to_owned();
-    loop {
-        let page = service.get(&path).await;
-        let rows = page["data"].as_array().unwrap();
-        assert!(rows.iter().all(|run| run.get("output").is_none()));
-        listed.extend(rows.iter().map(|run| run["run_id"].clone()));
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        path = format!("/v1/runs?limit=2&agent=demo&status=completed&cursor={cursor}");
-    }
-    assert_eq!(listed, ids);
+    let listed = service.rows("/v1/runs?limit=2&agent=demo&status=completed").await;
+    assert!(listed.iter().all(|run| run.get("output").is_none()));
+    assert_eq!(json!(column(&json!(listed), "run_id")), json!(ids));
     for none in [
         "status=failed",
         "agent=other",
@@ -99,13 +83,7 @@ async fn runs_are_listed_newest_first_in_pages_and_filtered(service: &Service) {
             "{none}"
         );
     }
-    assert_eq!(
-        read(service.request(Method::GET, "/v1/runs?limit=200")).await.ok()["data"]
-            .as_array()
-            .unwrap()
-            .len(),
-        5
-    );
+    assert_eq!(service.rows("/v1/runs?limit=200").await.len(), 5);
 }
 
 async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
@@ -114,7 +92,7 @@ async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
     let agent = json!({"model": "mock/echo", "driver": "scripted", "tools": ["calculator"], "script": script});
     service.put_agent("stepping", agent).await;
     let run = service.run_with(json!({"agent": "stepping", "input": "hi"})).await;
-    let path = format!("/v1/runs/{}/steps", run["run_id"].as_str().unwrap());
+    let path = run_path(&run, "/steps");
     let whole = service.get(&path).await;
     assert_eq!(whole["data"].as_array().unwrap().len(), 5);
     assert_eq!(
@@ -123,21 +101,10 @@ async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
         "without a limit all stand on one page"
     );
 
-    let (mut listed, mut sizes) = (Vec::new(), Vec::new());
-    let mut page = service.get(&format!("{path}?limit=2")).await;
-    loop {
-        let rows = page["data"].as_array().unwrap();
-        sizes.push(rows.len());
-        listed.extend(rows.clone());
-        let Some(cursor) = page["next_cursor"].as_str() else {
-            break;
-        };
-        page = service.get(&format!("{path}?limit=2&cursor={cursor}")).await;
-    }
-    assert_eq!(
-        (listed, sizes),
-        (whole["data"].as_array().unwrap().clone(), vec![2, 2, 1])
-    );
+    let pages = service.pages(&format!("{path}?limit=2")).await;
+    let pages: Vec<_> = pages.iter().map(|page| page["data"].as_array().unwrap()).collect();
+    let rows = whole["data"].as_array().unwrap();
+    assert_eq!(pages, [&rows[..2], &rows[2..4], &rows[4..]]);
     let full = service.get(&format!("{path}?limit=5")).await;
     assert_eq!(full, whole, "a full page that is the last has no cursor");
     let beyond = service.get(&format!("{path}?cursor=n{:016x}", u64::MAX)).await;
@@ -202,13 +169,8 @@ async fn runs_at_work_are_chosen_and_paged_as_those_that_have_ended(service: &Se
             service.gate.until_waiting(3).await;
             let all = list("").await["data"].clone();
             check_chosen(service, &all, &ended).await;
-            let (mut paged, mut cursor) = (Vec::new(), String::new());
-            while paged.len() < 4 {
-                let page = list(&format!("limit=1{cursor}")).await;
-                paged.push(page["data"][0].clone());
-                cursor = format!("&cursor={}", page["next_cursor"].as_str().unwrap_or_default());
-            }
-            assert_eq!((json!(paged), cursor.as_str()), (all, "&cursor="));
+            let pages = json!(service.pages("/v1/runs?limit=1").await);
+            assert_eq!(json!(column(&pages, "data/0")), all);
             service.gate.open(3);
         };
         tokio::join!(service.post("/v1/runs", &continuing), last).0.ok()

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::http::refused::assert_refused;
 use crate::http::service::Service;
+use crate::support::table::rows;
 
 on_every_store! {
     bad_bodies_of_runs_are_refused,
@@ -21,287 +22,97 @@ async fn bad_bodies_of_runs_are_refused(service: &Service) {
     assert_eq!(process::active_runs(&service.app.runs), 0);
 }
 
-/// Bodies of `POST /v1/runs`, below the code and the pointer of their problem.
-const BAD_RUNS: &[(&str, &str, &[&str])] = &[
-    ("empty_body", "", &[""]),
-    (
-        "malformed_json",
-        "",
-        &[
-            "{",
-            r#"{"input": "hi",}"#,
-            r#"{"input": "hi"} x"#,
-            r#"{"input": "hi", "budget": {"max_seconds": 1e999}}"#,
-            r#"{"input": "\ud800"}"#,
-        ],
-    ),
-    ("nul_character", "/input", &[r#"{"input": "a\u0000b"}"#]),
-    (
-        "nul_character",
-        "/metadata/a/0",
-        &[r#"{"input": "hi", "metadata": {"a": ["\u0000"]}}"#],
-    ),
-    (
-        "nul_character",
-        "/metadata/a\u{fffd}",
-        &[r#"{"input": "hi", "metadata": {"a\u0000": 1}}"#],
-    ),
-    ("duplicate_key", "/input", &[r#"{"input": "hi", "input": "ho"}"#]),
-    (
-        "duplicate_key",
-        "/metadata/a",
-        &[r#"{"input": "hi", "metadata": {"a": 1, "a": 2}}"#],
-    ),
-    ("unknown_field", "/inputs", &[r#"{"inputs": "hi"}"#]),
-    (
-        "unknown_field",
-        "/budget/max_step",
-        &[r#"{"input": "hi", "budget": {"max_step": 3}}"#],
-    ),
-    (
-        "unknown_field",
-        "/input/0/txt",
-        &[
-            r#"{"input": [{"role": "user", "content": "hi", "txt": 1}]}"#,
-            r#"{"input": [{"type": "text", "txt": "hi"}]}"#,
-        ],
-    ),
-    (
-        "unknown_field",
-        "/input/0/content/0/bold",
-        &[r#"{"input": [{"role": "user", "content": [{"type": "text", "text": "a", "bold": true}]}]}"#],
-    ),
-    ("missing_field", "/input", &["{}", r#"{"input": null}"#]),
-    (
-        "missing_field",
-        "/input/0/content",
-        &[r#"{"input": [{"role": "user"}]}"#],
-    ),
-    ("invalid_field", "", &["[]", r#""hi""#]),
-    (
-        "invalid_field",
-        "/input",
-        &[r#"{"input": 5}"#, r#"{"input": ""}"#, r#"{"input": []}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0",
-        &[
-            r#"{"input": [5]}"#,
-            r#"{"input": [{"type": "tool_call", "id": "1", "name": "calculator", "arguments": "{}"}]}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/input/0/role",
-        &[r#"{"input": [{"role": "robot", "content": "hi"}]}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0/content",
-        &[
-            r#"{"input": [{"role": "user", "content": []}]}"#,
-            r#"{"input": [{"role": "user", "content": {}}]}"#,
-            r#"{"input": [{"role": "tool", "content": "42"}]}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/input/0/name",
-        &[r#"{"input": [{"role": "user", "name": "", "content": "hi"}]}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0/type",
-        &[r#"{"input": [{"type": "video", "url": "x"}]}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0/source/url",
-        &[r#"{"input": [{"type": "image", "source": {"kind": "url", "url": "file:///etc/passwd"}}]}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0/source/media_type",
-        &[r#"{"input": [{"type": "image", "source": {"kind": "base64", "media_type": "png", "data": "AAAA"}}]}"#],
-    ),
-    (
-        "invalid_field",
-        "/input/0/source/data",
-        &[r#"{"input": [{"type": "image", "source": {"kind": "base64", "media_type": "image/png", "data": "A"}}]}"#],
-    ),
-    ("invalid_field", "/mode", &[r#"{"input": "hi", "mode": "batch"}"#]),
-    (
-        "invalid_field",
-        "/durability",
-        &[r#"{"input": "hi", "durability": "disk"}"#],
-    ),
-    (
-        "invalid_field",
-        "/priority",
-        &[
-            r#"{"input": "hi", "priority": 101}"#,
-            r#"{"input": "hi", "priority": -101}"#,
-            r#"{"input": "hi", "priority": 70000}"#,
-            r#"{"input": "hi", "priority": 1.5}"#,
-            r#"{"input": "hi", "priority": "high"}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/thread",
-        &[
-            r#"{"input": "hi", "thread": ""}"#,
-            r#"{"input": "hi", "thread": "a b"}"#,
-            r#"{"input": "hi", "thread": "."}"#,
-            r#"{"input": "hi", "thread": ".."}"#,
-            r#"{"input": "hi", "thread": "a/b"}"#,
-            r#"{"input": "hi", "thread": "caf\u00e9"}"#,
-            r#"{"input": "hi", "thread": 7}"#,
-            r#"{"input": "hi", "thread": "t", "base_session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/if_busy",
-        &[
-            r#"{"input": "hi", "thread": "t", "if_busy": "wait"}"#,
-            r#"{"input": "hi", "if_busy": "queue"}"#,
-        ],
-    ),
-    ("missing_field", "/webhook/url", &[r#"{"input": "hi", "webhook": {}}"#]),
-    (
-        "invalid_field",
-        "/webhook",
-        &[r#"{"input": "hi", "webhook": "https://a.example"}"#],
-    ),
-    (
-        "invalid_field",
-        "/webhook/url",
-        &[
-            r#"{"input": "hi", "webhook": {"url": "a.example"}}"#,
-            r#"{"input": "hi", "webhook": {"url": "http://a.example/"}}"#,
-            r#"{"input": "hi", "webhook": {"url": "https://user@a.example/"}}"#,
-            r#"{"input": "hi", "webhook": {"url": "https://10.0.0.1/"}}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/webhook/events/0",
-        &[r#"{"input": "hi", "webhook": {"url": "https://a.example/", "events": ["run.started"]}}"#],
-    ),
-    (
-        "invalid_field",
-        "/webhook/secret",
-        &[r#"{"input": "hi", "webhook": {"url": "https://a.example/", "secret": "none"}}"#],
-    ),
-    (
-        "unknown_field",
-        "/webhook/retries",
-        &[r#"{"input": "hi", "webhook": {"url": "https://a.example/", "retries": 3}}"#],
-    ),
-    ("invalid_field", "/model", &[r#"{"input": "hi", "model": "gpt"}"#]),
-    (
-        "invalid_field",
-        "/agent",
-        &[
-            r#"{"input": "hi", "agent": "no spaces"}"#,
-            r#"{"input": "hi", "agent": "."}"#,
-            r#"{"input": "hi", "agent": ".."}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/metadata/a/1",
-        &[r#"{"input": "hi", "metadata": {"a": [1e30, 18446744073709551616]}}"#],
-    ),
-    (
-        "invalid_field",
-        "/variables/a",
-        &[r#"{"input": "hi", "variables": {"a": -9223372036854775809}}"#],
-    ),
-    (
-        "invalid_field",
-        "/budget/deadline",
-        &[
-            r#"{"input": "hi", "budget": {"deadline": "-0001-01-01T00:00:00Z"}}"#,
-            r#"{"input": "hi", "budget": {"deadline": "9999-12-31T23:59:59-01:00"}}"#,
-            r#"{"input": "hi", "budget": {"deadline": "tomorrow"}}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/conflict",
-        &[r#"{"input": "hi", "conflict": "merge"}"#],
-    ),
-    (
-        "invalid_field",
-        "/on_disconnect",
-        &[r#"{"input": "hi", "on_disconnect": 1}"#],
-    ),
-    ("invalid_field", "/metadata", &[r#"{"input": "hi", "metadata": []}"#]),
-    (
-        "invalid_field",
-        "/response_format/type",
-        &[r#"{"input": "hi", "response_format": {"type": "xml"}}"#],
-    ),
-    (
-        "invalid_field",
-        "/budget/max_steps",
-        &[
-            r#"{"input": "hi", "budget": {"max_steps": 0}}"#,
-            r#"{"input": "hi", "budget": {"max_steps": -1}}"#,
-            r#"{"input": "hi", "budget": {"max_steps": 1.5}}"#,
-        ],
-    ),
-    (
-        "invalid_field",
-        "/budget/max_tokens",
-        &[r#"{"input": "hi", "budget": {"max_tokens": 99999999999999999999}}"#],
-    ),
-    (
-        "invalid_field",
-        "/budget/max_seconds",
-        &[r#"{"input": "hi", "budget": {"max_seconds": -0.5}}"#],
-    ),
-    (
-        "invalid_field",
-        "/budget/max_cost",
-        &[r#"{"input": "hi", "budget": {"max_cost": -1}}"#],
-    ),
-    (
-        "malformed_id",
-        "/base_session_id",
-        &[r#"{"input": "hi", "base_session_id": "42"}"#],
-    ),
-    (
-        "session_not_found",
-        "",
-        &[r#"{"input": "hi", "base_session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"}"#],
-    ),
-    ("agent_not_found", "", &[r#"{"input": "hi", "agent": "dmo"}"#]),
-    (
-        "unknown_model",
-        "",
-        &[
-            r#"{"input": "hi", "model": "nobody/gpt"}"#,
-            r#"{"input": "hi", "model": "mock/none"}"#,
-        ],
-    ),
-    (
-        "model_not_configured",
-        "",
-        &[r#"{"input": "hi", "model": "keyless/gpt"}"#],
-    ),
-    (
-        "invalid_history",
-        "",
-        &[
-            r#"{"input": [{"role": "assistant", "content": [{"type": "tool_call", "id": "c", "name": "calculator", "arguments": "{}"}]}]}"#,
-            r#"{"input": [{"role": "tool", "content": [{"type": "tool_result", "call_id": "c", "name": "calculator", "content": []}]}]}"#,
-        ],
-    ),
-];
+/// The code and the pointer of a problem, and a body of `POST /v1/runs` that has it.
+const BAD_RUNS: &str = r#"
+empty_body           |                            |
+malformed_json       |                            | {
+malformed_json       |                            | {"input": "hi",}
+malformed_json       |                            | {"input": "hi"} x
+malformed_json       |                            | {"input": "hi", "budget": {"max_seconds": 1e999}}
+malformed_json       |                            | {"input": "\ud800"}
+nul_character        | /input                     | {"input": "a\u0000b"}
+nul_character        | /metadata/a/0              | {"input": "hi", "metadata": {"a": ["\u0000"]}}
+nul_character        | /metadata/a�               | {"input": "hi", "metadata": {"a\u0000": 1}}
+duplicate_key        | /input                     | {"input": "hi", "input": "ho"}
+duplicate_key        | /metadata/a                | {"input": "hi", "metadata": {"a": 1, "a": 2}}
+unknown_field        | /inputs                    | {"inputs": "hi"}
+unknown_field        | /budget/max_step           | {"input": "hi", "budget": {"max_step": 3}}
+unknown_field        | /input/0/txt               | {"input": [{"role": "user", "content": "hi", "txt": 1}]}
+unknown_field        | /input/0/txt               | {"input": [{"type": "text", "txt": "hi"}]}
+unknown_field        | /input/0/content/0/bold    | {"input": [{"role": "user", "content": [{"type": "text", "text": "a", "bold": true}]}]}
+missing_field        | /input                     | {}
+missing_field        | /input                     | {"input": null}
+missing_field        | /input/0/content           | {"input": [{"role": "user"}]}
+invalid_field        |                            | []
+invalid_field        |                            | "hi"
+invalid_field        | /input                     | {"input": 5}
+invalid_field        | /input                     | {"input": ""}
+invalid_field        | /input                     | {"input": []}
+invalid_field        | /input/0                   | {"input": [5]}
+invalid_field        | /input/0                   | {"input": [{"type": "tool_call", "id": "1", "name": "calculator", "arguments": "{}"}]}
+invalid_field        | /input/0/role              | {"input": [{"role": "robot", "content": "hi"}]}
+invalid_field        | /input/0/content           | {"input": [{"role": "user", "content": []}]}
+invalid_field        | /input/0/content           | {"input": [{"role": "user", "content": {}}]}
+invalid_field        | /input/0/content           | {"input": [{"role": "tool", "content": "42"}]}
+invalid_field        | /input/0/name              | {"input": [{"role": "user", "name": "", "content": "hi"}]}
+invalid_field        | /input/0/type              | {"input": [{"type": "video", "url": "x"}]}
+invalid_field        | /input/0/source/url        | {"input": [{"type": "image", "source": {"kind": "url", "url": "file:///etc/passwd"}}]}
+invalid_field        | /input/0/source/media_type | {"input": [{"type": "image", "source": {"kind": "base64", "media_type": "png", "data": "AAAA"}}]}
+invalid_field        | /input/0/source/data       | {"input": [{"type": "image", "source": {"kind": "base64", "media_type": "image/png", "data": "A"}}]}
+invalid_field        | /mode                      | {"input": "hi", "mode": "batch"}
+invalid_field        | /durability                | {"input": "hi", "durability": "disk"}
+invalid_field        | /priority                  | {"input": "hi", "priority": 101}
+invalid_field        | /priority                  | {"input": "hi", "priority": -101}
+invalid_field        | /priority                  | {"input": "hi", "priority": 70000}
+invalid_field        | /priority                  | {"input": "hi", "priority": 1.5}
+invalid_field        | /priority                  | {"input": "hi", "priority": "high"}
+invalid_field        | /thread                    | {"input": "hi", "thread": ""}
+invalid_field        | /thread                    | {"input": "hi", "thread": "a b"}
+invalid_field        | /thread                    | {"input": "hi", "thread": "."}
+invalid_field        | /thread                    | {"input": "hi", "thread": ".."}
+invalid_field        | /thread                    | {"input": "hi", "thread": "a/b"}
+invalid_field        | /thread                    | {"input": "hi", "thread": "caf\u00e9"}
+invalid_field        | /thread                    | {"input": "hi", "thread": 7}
+invalid_field        | /thread                    | {"input": "hi", "thread": "t", "base_session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"}
+invalid_field        | /if_busy                   | {"input": "hi", "thread": "t", "if_busy": "wait"}
+invalid_field        | /if_busy                   | {"input": "hi", "if_busy": "queue"}
+missing_field        | /webhook/url               | {"input": "hi", "webhook": {}}
+invalid_field        | /webhook                   | {"input": "hi", "webhook": "https://a.example"}
+invalid_field        | /webhook/url               | {"input": "hi", "webhook": {"url": "a.example"}}
+invalid_field        | /webhook/url               | {"input": "hi", "webhook": {"url": "http://a.example/"}}
+invalid_field        | /webhook/url               | {"input": "hi", "webhook": {"url": "https://user@a.example/"}}
+invalid_field        | /webhook/url               | {"input": "hi", "webhook": {"url": "https://10.0.0.1/"}}
+invalid_field        | /webhook/events/0          | {"input": "hi", "webhook": {"url": "https://a.example/", "events": ["run.started"]}}
+invalid_field        | /webhook/secret            | {"input": "hi", "webhook": {"url": "https://a.example/", "secret": "none"}}
+unknown_field        | /webhook/retries           | {"input": "hi", "webhook": {"url": "https://a.example/", "retries": 3}}
+invalid_field        | /model                     | {"input": "hi", "model": "gpt"}
+invalid_field        | /agent                     | {"input": "hi", "agent": "no spaces"}
+invalid_field        | /agent                     | {"input": "hi", "agent": "."}
+invalid_field        | /agent                     | {"input": "hi", "agent": ".."}
+invalid_field        | /metadata/a/1              | {"input": "hi", "metadata": {"a": [1e30, 18446744073709551616]}}
+invalid_field        | /variables/a               | {"input": "hi", "variables": {"a": -9223372036854775809}}
+invalid_field        | /budget/deadline           | {"input": "hi", "budget": {"deadline": "-0001-01-01T00:00:00Z"}}
+invalid_field        | /budget/deadline           | {"input": "hi", "budget": {"deadline": "9999-12-31T23:59:59-01:00"}}
+invalid_field        | /budget/deadline           | {"input": "hi", "budget": {"deadline": "tomorrow"}}
+invalid_field        | /conflict                  | {"input": "hi", "conflict": "merge"}
+invalid_field        | /on_disconnect             | {"input": "hi", "on_disconnect": 1}
+invalid_field        | /metadata                  | {"input": "hi", "metadata": []}
+invalid_field        | /response_format/type      | {"input": "hi", "response_format": {"type": "xml"}}
+invalid_field        | /budget/max_steps          | {"input": "hi", "budget": {"max_steps": 0}}
+invalid_field        | /budget/max_steps          | {"input": "hi", "budget": {"max_steps": -1}}
+invalid_field        | /budget/max_steps          | {"input": "hi", "budget": {"max_steps": 1.5}}
+invalid_field        | /budget/max_tokens         | {"input": "hi", "budget": {"max_tokens": 99999999999999999999}}
+invalid_field        | /budget/max_seconds        | {"input": "hi", "budget": {"max_seconds": -0.5}}
+invalid_field        | /budget/max_cost           | {"input": "hi", "budget": {"max_cost": -1}}
+malformed_id         | /base_session_id           | {"input": "hi", "base_session_id": "42"}
+session_not_found    |                            | {"input": "hi", "base_session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"}
+agent_not_found      |                            | {"input": "hi", "agent": "dmo"}
+unknown_model        |                            | {"input": "hi", "model": "nobody/gpt"}
+unknown_model        |                            | {"input": "hi", "model": "mock/none"}
+model_not_configured |                            | {"input": "hi", "model": "keyless/gpt"}
+invalid_history      |                            | {"input": [{"role": "assistant", "content": [{"type": "tool_call", "id": "c", "name": "calculator", "arguments": "{}"}]}]}
+invalid_history      |                            | {"input": [{"role": "tool", "content": [{"type": "tool_result", "call_id": "c", "name": "calculator", "content": []}]}]}
+"#;
 
 /// The same with those that are too long to be written down.
 pub(in crate::http) fn bad_runs() -> Vec<(&'static str, &'static str, String)> {
@@ -314,10 +125,7 @@ pub(in crate::http) fn bad_runs() -> Vec<(&'static str, &'static str, String)> {
     };
     let keys: serde_json::Map<_, _> = (0..65).map(|key| (key.to_string(), json!(0))).collect();
     let messages: Vec<_> = (0..1001).map(|_| json!({"role": "user", "content": "hi"})).collect();
-    let listed = BAD_RUNS.iter().flat_map(|(code, pointer, bodies)| {
-        let bodies = bodies.iter().map(|body| (*body).to_owned());
-        bodies.map(|body| (*code, *pointer, body))
-    });
+    let listed = rows(BAD_RUNS).map(|[code, pointer, body]| (code, pointer, body.to_owned()));
     let mut all: Vec<_> = listed.collect();
     all.push(("json_too_deep", "", nested(63)));
     all.push(("json_too_deep", "", nested(100_000)));

@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::http::service::Service;
+use crate::support::members::assert_members;
+use crate::support::test_app::session_path;
 
 on_every_store! {
     a_compacted_session_shows_all_its_messages,
@@ -26,7 +28,7 @@ fn messages(from: u64, to: u64) -> Value {
 async fn import(service: &Service) -> (String, Value) {
     let body = json!({"message_history_state": {"messages": messages(0, 3)}});
     let made = service.post("/v1/sessions", &body).await.ok();
-    (format!("/v1/sessions/{}", made["session_id"].as_str().unwrap()), made)
+    (session_path(&made, ""), made)
 }
 
 fn texts(messages: &Value) -> Vec<&str> {
@@ -48,10 +50,7 @@ async fn a_compacted_session_shows_all_its_messages(service: &Service) {
     let covers = &made["message_history_state"]["messages"][4]["tags"]["covers"];
     assert_eq!(*covers, json!({"from": 0, "to": 3}));
     let page = service.get(&format!("{path}/messages?from=1&limit=3")).await;
-    assert_eq!(
-        (&page["from"], &page["total"], &page["next_cursor"]),
-        (&json!(1), &json!(5), &json!("m0000000000000004"))
-    );
+    assert_members!(page, {"from": 1, "total": 5, "next_cursor": "m0000000000000004"});
     assert_eq!(texts(&page["data"]), IMPORTED[1..4]);
     let continued = |text: &str| json!({"input": text, "base_session_id": made["session_id"]});
     let (left, right) = (
@@ -67,7 +66,7 @@ async fn a_compacted_session_shows_all_its_messages(service: &Service) {
     assert_eq!(diff["shared_messages"], 5);
     assert_eq!(texts(&diff["right_messages"]), ["right", "echo: right"]);
     let verified = service.get(&format!("/v1/sessions/{left}/verify")).await;
-    assert_eq!((&verified["valid"], &verified["messages"]), (&json!(true), &json!(7)));
+    assert_members!(verified, {"valid": true, "messages": 7});
     // What is shown can be sent back.
     let shown = service.get(&format!("/v1/sessions/{left}")).await;
     let again = json!({"message_history_state": shown["message_history_state"]});

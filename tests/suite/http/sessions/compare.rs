@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::line_of_sessions;
 use crate::http::in_flight::{PAGE, history};
 use crate::http::service::Service;
+use crate::support::members::assert_members;
 
 on_every_store! {
     two_sessions_are_compared,
@@ -25,11 +26,7 @@ async fn two_sessions_are_compared(service: &Service) {
             fork["session_id"].as_str().unwrap()
         ))
         .await;
-    assert_eq!(
-        (&diff["left_session_id"], &diff["right_session_id"]),
-        (&json!(line[1]), &fork["session_id"])
-    );
-    assert_eq!(diff["shared_messages"], 2);
+    assert_members!(diff, {"left_session_id": line[1], "right_session_id": fork["session_id"], "shared_messages": 2});
     assert_eq!(
         (
             diff["left_messages"].as_array().unwrap().len(),
@@ -109,7 +106,7 @@ async fn sessions_of_which_each_takes_all_the_room_are_compared() {
         ids.push(made["session_id"].as_str().unwrap().to_owned());
     }
     let diff = service.get(&format!("/v1/sessions/{}/diff/{}", ids[0], ids[1])).await;
-    assert_eq!((&diff["shared_messages"], &diff["complete"]), (&json!(0), &json!(true)));
+    assert_members!(diff, {"shared_messages": 0, "complete": true});
     for (side, size) in [("left", 2_000_000), ("right", 2_000_001)] {
         let messages = diff[format!("{side}_messages")].as_array().unwrap();
         let text = messages[0]["content"][0]["text"].as_str().unwrap();

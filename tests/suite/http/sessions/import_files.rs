@@ -12,6 +12,8 @@ use workspace::{Content, ContentKind};
 
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};
+use crate::support::test_app::session_path;
+use crate::support::text::assert_contains;
 
 on_every_store! {
     files_that_are_stored_here_come_with_the_session,
@@ -22,13 +24,11 @@ on_every_store! {
 
 async fn files_that_are_stored_here_come_with_the_session(service: &Service) {
     let first = service.run_with(json!({"input": "hi"})).await;
-    let path = format!("/v1/sessions/{}/files", first["session_id"].as_str().unwrap());
+    let path = session_path(&first, "/files");
     let large = "0123456789abcdef".repeat(150_000);
     let changes = json!({"changes": [{"path": "a/b", "content": "text"}, {"path": "large", "content": large}]});
     let child = service.post(&path, &changes).await.ok();
-    let child = service
-        .get(&format!("/v1/sessions/{}", child["session_id"].as_str().unwrap()))
-        .await;
+    let child = service.get(&session_path(&child, "")).await;
     let environment = &child["environment_state"];
     assert!(environment["workspace"]["tree"].is_string(), "{environment}");
     let made = service
@@ -36,7 +36,7 @@ async fn files_that_are_stored_here_come_with_the_session(service: &Service) {
         .await;
     assert_eq!(made.status, 201);
     let made = made.ok();
-    let path = format!("/v1/sessions/{}", made["session_id"].as_str().unwrap());
+    let path = session_path(&made, "");
     assert_eq!(service.get(&format!("{path}/verify")).await["valid"], true);
     assert_eq!(service.get(&path).await["environment_state"], *environment);
 }
@@ -143,11 +143,7 @@ async fn what_is_no_tree_is_refused(service: &Service) {
             problem["errors"][0]["pointer"], "/environment_state/workspace/tree",
             "{what}: {problem:#}"
         );
-        assert!(
-            answer.text().contains("this is no tree of files: "),
-            "{what}: {}",
-            answer.text()
-        );
+        assert_contains!(answer.text(), "this is no tree of files: "; "{what}");
     }
     assert_eq!(import(service, &below).await.status, 201);
     store.close().await;

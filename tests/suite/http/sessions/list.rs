@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{all_rows, ids, line_of_sessions};
+use super::{ids, line_of_sessions};
 use crate::http::service::Service;
 
 on_every_store! {
@@ -18,15 +18,14 @@ async fn the_tree_of_sessions_can_be_walked(service: &Service) {
         .as_str()
         .unwrap()
         .to_owned();
-    let lineage = all_rows(service, &format!("/v1/sessions/{}/lineage?limit=2", line[3])).await;
+    let lineage = service.rows(&format!("/v1/sessions/{}/lineage?limit=2", line[3])).await;
     assert_eq!(ids(&lineage), [&line[3], &line[2], &line[1], &line[0]]);
-    let children = all_rows(service, &format!("/v1/sessions/{}/children?limit=1", line[0])).await;
+    let children = service
+        .rows(&format!("/v1/sessions/{}/children?limit=1", line[0]))
+        .await;
     assert_eq!(ids(&children), [&fork, &line[1]]);
-    assert_eq!(
-        ids(&all_rows(service, "/v1/sessions?tips=true").await),
-        [&fork, &line[3]]
-    );
-    assert_eq!(all_rows(service, "/v1/sessions?limit=2").await.len(), 5);
+    assert_eq!(ids(&service.rows("/v1/sessions?tips=true").await), [&fork, &line[3]]);
+    assert_eq!(service.rows("/v1/sessions?limit=2").await.len(), 5);
     assert!(lineage[0].get("message_history_state").is_none());
     let verified = service.get(&format!("/v1/sessions/{}/verify", line[3])).await;
     assert_eq!(
@@ -41,7 +40,7 @@ async fn sessions_are_found_by_their_metadata(service: &Service) {
             .run_with(json!({"input": "hi", "metadata": {"user": user, "n": 1}}))
             .await;
     }
-    let count = async |query: &str| all_rows(service, &format!("/v1/sessions?limit=10&{query}")).await.len();
+    let count = async |query: &str| service.rows(&format!("/v1/sessions?limit=10&{query}")).await.len();
     assert_eq!(count("metadata.user=ann").await, 1);
     assert_eq!(count("metadata={\"n\":1}").await, 2);
     assert_eq!(count("metadata={\"n\":1}&metadata.user=bob&agent=demo").await, 1);

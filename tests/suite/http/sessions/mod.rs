@@ -29,20 +29,6 @@ async fn line_of_sessions(service: &Service, length: usize) -> Vec<String> {
     ids
 }
 
-/// Follows the cursors of a list and returns all rows.
-async fn all_rows(service: &Service, path: &str) -> Vec<Value> {
-    let mut rows = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let page = service.get(&format!("{path}{cursor}")).await;
-        rows.extend(page["data"].as_array().unwrap().iter().cloned());
-        let Some(next) = page["next_cursor"].as_str() else {
-            return rows;
-        };
-        cursor = format!("&cursor={next}");
-    }
-}
-
 fn ids(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["session_id"].as_str().unwrap()).collect()
 }

@@ -3,9 +3,11 @@
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use super::{all_rows, line_of_sessions};
+use super::line_of_sessions;
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};
+use crate::support::members::assert_members;
+use crate::support::test_app::session_path;
 
 on_every_store! {
     a_session_shows_its_states_or_those_asked_for,
@@ -22,24 +24,14 @@ async fn a_session_shows_its_states_or_those_asked_for(service: &Service) {
     let run = service
         .run_with(json!({"input": "hi", "variables": {"city": "Bern"}, "metadata": {"user": "u1"}}))
         .await;
-    let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
+    let path = session_path(&run, "");
     let answer = service.try_get(&path).await;
     assert_eq!(answer.header("cache-control"), "private, no-cache");
     let tag = answer.header("etag").to_owned();
     let session = answer.ok();
     assert_eq!(tag, format!("\"{}\"", session["root_hash"].as_str().unwrap()));
-    assert_eq!(
-        (&session["run_id"], &session["parent_session_id"]),
-        (&run["run_id"], &Value::Null)
-    );
-    assert_eq!(
-        (
-            &session["depth"],
-            &session["execution_count"],
-            &session["message_count"]
-        ),
-        (&json!(0), &json!(1), &json!(2))
-    );
+    assert_members!(session, {"run_id": run["run_id"], "parent_session_id": null});
+    assert_members!(session, {"depth": 0, "execution_count": 1, "message_count": 2});
     assert_eq!(session["environment_state"]["variables"], json!({"city": "Bern"}));
     assert_eq!(session["context_state"]["metadata"], session["metadata"]);
     assert_eq!(
@@ -95,17 +87,13 @@ async fn messages_are_paged_by_index(service: &Service) {
     let path = format!("/v1/sessions/{id}");
     let whole = service.get(&path).await["message_history_state"]["messages"].clone();
     assert_eq!(
-        Value::from(all_rows(service, &format!("{path}/messages?limit=4")).await),
+        Value::from(service.rows(&format!("{path}/messages?limit=4")).await),
         whole
     );
     let page = service.get(&format!("{path}/messages?from=4&limit=2")).await;
-    assert_eq!(
-        (&page["from"], &page["total"], &page["next_cursor"]),
-        (&json!(4), &json!(6), &Value::Null)
-    );
-    assert_eq!(page["data"][0], whole[4]);
+    assert_members!(page, {"from": 4, "total": 6, "next_cursor": null, "data/0": whole[4]});
     let beyond = service.get(&format!("{path}/messages?from=100")).await;
-    assert_eq!((&beyond["data"], &beyond["next_cursor"]), (&json!([]), &Value::Null));
+    assert_members!(beyond, {"data": [], "next_cursor": null});
 }
 
 async fn the_session_of_a_failed_run_is_never_there(service: &Service) {
@@ -121,8 +109,7 @@ async fn the_session_of_a_failed_run_is_never_there(service: &Service) {
         .await;
     continued.assert_problem("session_not_committed");
     for problem in [answer.json(), continued.json()] {
-        assert_eq!(problem["run_id"], run["run_id"]);
-        assert_eq!(problem["run_status"], "failed");
+        assert_members!(problem, {"run_id": run["run_id"], "run_status": "failed"});
         let words = problem["detail"].as_str().unwrap();
         assert!(words.contains("will never be committed"), "{words}");
     }

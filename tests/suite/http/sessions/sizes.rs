@@ -1,9 +1,10 @@
 //! Sessions that would be too large: nothing of them is stored, and the caller reads why.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::http::service::Service;
+use crate::support::members::assert_members;
+use crate::support::test_app::{run_path, session_path};
 
 /// The most bytes of each part of a session.
 const LIMIT: usize = 65_536;
@@ -73,18 +74,10 @@ async fn a_run_whose_session_grows_too_large_fails_and_publishes_nothing() {
             service.post("/v1/runs", &body).await
         };
         let run = answer.ok();
-        assert_eq!(
-            (&run["status"], &run["error"]["code"]),
-            (&json!("failed"), &json!("session_too_large"))
-        );
-        assert_eq!(run["error"]["phase"], "commit");
+        assert_members!(run, {"status": "failed", "error/code": "session_too_large", "error/phase": "commit"});
         assert_eq!(service.counts().await, (0, number + 1));
-        let path = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
-        let (status, _) = service.call(Method::GET, &path, None).await;
-        assert_eq!(status, 404);
-        let stored = service
-            .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
-            .await;
+        assert_eq!(service.try_get(&session_path(&run, "")).await.status, 404);
+        let stored = service.get(&run_path(&run, "")).await;
         assert_eq!(stored["error"], run["error"]);
     }
     service.finish().await;

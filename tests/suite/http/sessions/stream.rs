@@ -9,6 +9,7 @@ use tracing_subscriber::registry::Registry;
 
 use crate::http::in_flight::{PAGE, history};
 use crate::http::service::Service;
+use crate::support::members::assert_members;
 
 on_every_store! {
     a_long_history_is_read_whole_and_in_pages,
@@ -34,8 +35,7 @@ async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
     let states = service
         .get(&format!("{path}?include=context_state,environment_state"))
         .await;
-    assert_eq!(states["context_state"], whole["context_state"]);
-    assert_eq!(states["environment_state"], whole["environment_state"]);
+    assert_members!(states, {"context_state": whole["context_state"], "environment_state": whole["environment_state"]});
 
     for limit in [200, 7, 1] {
         let (mut paged, mut cursor) = (Vec::new(), String::new());
@@ -44,7 +44,7 @@ async fn a_long_history_is_read_whole_and_in_pages(service: &Service) {
             let page = answer.json();
             let data = page["data"].as_array().unwrap();
             assert!(!data.is_empty() && data.len() <= limit);
-            assert_eq!((&page["from"], &page["total"]), (&json!(paged.len()), &json!(18)));
+            assert_members!(page, {"from": paged.len(), "total": 18});
             // The item that reaches the size of a page is the last.
             let before_last: usize = data[..data.len() - 1]
                 .iter()

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::process::binary::Home;
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::mock_model::{MockModel, Reply, tool_results};
 use crate::support::test_app::plain_client;
 
 /// What agents play: the tools that answer at once, report progress, fail, or ask once or twice.
@@ -66,9 +66,10 @@ pub(super) async fn home() -> (Home, MockModel) {
 
 /// Plays the model of an agent, which has its name.
 fn play(request: &Value) -> Reply {
-    let messages = request["messages"].as_array().unwrap();
-    let results = messages.iter().filter(|message| message["role"] == "tool").count();
-    match (request["model"].as_str().unwrap_or_default(), results) {
+    match (
+        request["model"].as_str().unwrap_or_default(),
+        tool_results(request).len(),
+    ) {
         ("test_error_handling", _) => Reply::Status(400, r#"{"error": {"message": "no"}}"#.to_owned()),
         ("test_tool_with_progress", 0) => Reply::call("c1", "calculator", &json!({"expression": "1 + 1"})),
         ("test_input_required_result_multi_round", 1) => Reply::call("c2", "ask_color", &json!({})),

@@ -16,8 +16,9 @@ use values::tenant::TenantId;
 use workspace::environment::Environment;
 use workspace::{Content, ContentKind, Contents, ContentsError, InMemoryContents, StoredContent, WorkspaceLimits};
 
+use super::Desk;
 use super::shell::Host;
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 /// More than are written at a time.
 const FILES: usize = 1_000;
@@ -100,9 +101,9 @@ async fn a_run_that_ends_while_its_files_are_written_waits_for_no_more_of_them()
             let both = async { tokio::join!(call, stop) };
             let (said, ()) = timeout(Duration::from_mins(1), both).await.expect("the call ends");
             match (end, is_background) {
-                (End::Cancelled, _) => assert_contains(&said.unwrap_err(), &["the run was cancelled or stopped"]),
-                (End::OutOfTime, false) => assert_contains(&said.unwrap(), &["killed"]),
-                (End::OutOfTime, true) => assert_contains(&said.unwrap_err(), &["the time of the run is spent"]),
+                (End::Cancelled, _) => assert_contains!(said.unwrap_err(), "the run was cancelled or stopped"),
+                (End::OutOfTime, false) => assert_contains!(said.unwrap(), "killed"),
+                (End::OutOfTime, true) => assert_contains!(said.unwrap_err(), "the time of the run is spent"),
             }
             assert!(!host.has_begun());
             until("the directory stays", async || host.directories().is_empty()).await;

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Desk, assert_contains};
+use super::Desk;
+use crate::support::text::assert_contains;
 
 #[tokio::test]
 async fn edits_apply_in_order_and_the_result_shows_the_difference() {
@@ -22,7 +23,7 @@ async fn edits_apply_in_order_and_the_result_shows_the_difference() {
         .call("edit_file", json!({"path": "a.rs", "edits": all}))
         .await
         .unwrap();
-    assert_contains(&result, &["Edited a.rs: 2 replacements."]);
+    assert_contains!(result, "Edited a.rs: 2 replacements.");
 }
 
 #[tokio::test]
@@ -46,14 +47,14 @@ async fn if_one_edit_fails_none_happens() {
             .call("edit_file", json!({"path": "a.txt", "edits": edits}))
             .await
             .unwrap_err();
-        assert_contains(&error_found, &["a.txt was not edited: ", error]);
+        assert_contains!(error_found, "a.txt was not edited: ", error);
     }
     assert_eq!(desk.file("a.txt").await.unwrap(), "x\ny\nx\n");
     assert_eq!(desk.environment.revision(), revision);
     let missing = json!({"path": "b.txt", "edits": [{"old": "y", "new": "w"}]});
-    assert_contains(
-        &desk.call("edit_file", missing).await.unwrap_err(),
-        &["b.txt does not exist; did you mean a.txt?"],
+    assert_contains!(
+        desk.call("edit_file", missing).await.unwrap_err(),
+        "b.txt does not exist; did you mean a.txt?"
     );
 }
 
@@ -69,9 +70,10 @@ async fn large_differences_are_cut_or_left_out() {
         .call("edit_file", json!({"path": "many", "edits": edits}))
         .await
         .unwrap();
-    assert_contains(
-        &result,
-        &["2000 replacements.\n\n--- a/many", "[The difference is cut here.]"],
+    assert_contains!(
+        result,
+        "2000 replacements.\n\n--- a/many",
+        "[The difference is cut here.]"
     );
     assert!(result.len() < 9_000);
     let result = desk

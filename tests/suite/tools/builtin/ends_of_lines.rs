@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{Desk, assert_contains};
+use super::Desk;
+use crate::support::text::assert_contains;
 
 const MIXED: &str = "alpha\nbeta\r\ngamma\n";
 
@@ -75,16 +76,16 @@ async fn a_new_line_ends_like_the_one_beside_it() {
 async fn results_show_how_lines_end() {
     let desk = desk(MIXED).await;
     let read = desk.call("read_file", json!({"path": "m.txt"})).await.unwrap();
-    assert_contains(&read, &["; 1 of 3 lines end with CRLF, the others with LF]"]);
+    assert_contains!(read, "; 1 of 3 lines end with CRLF, the others with LF]");
     let write = async |content: &str| {
         let arguments = json!({"path": "m.txt", "content": content});
         desk.call("write_file", arguments).await.unwrap()
     };
-    assert_contains(
-        &write("a\r\nb\r\n").await,
-        &["In the replaced file, 1 of 3 lines end with CRLF"],
+    assert_contains!(
+        write("a\r\nb\r\n").await,
+        "In the replaced file, 1 of 3 lines end with CRLF"
     );
-    assert_contains(&write("a\nb\n").await, &["In the replaced file, lines end with CRLF."]);
+    assert_contains!(write("a\nb\n").await, "In the replaced file, lines end with CRLF.");
     assert!(
         write("a\nc\n")
             .await
@@ -97,13 +98,15 @@ async fn a_match_far_along_a_line_is_found_and_shown() {
     let minified = format!("{}needle{}", "x".repeat(60_000), "y".repeat(3 << 20));
     let desk = Desk::with_files(&[("a.js", &minified), ("b.js", "none\n")]).await;
     let found = desk.call("grep", json!({"pattern": "needle"})).await.unwrap();
-    assert_contains(
-        &found,
-        &["1: [59750 bytes before] …x", "xneedley", "[1 matching line in 1 file]"],
+    assert_contains!(
+        found,
+        "1: [59750 bytes before] …x",
+        "xneedley",
+        "[1 matching line in 1 file]"
     );
     assert!(found.len() < 1_000, "{}", found.len());
     let read = desk.call("read_file", json!({"path": "a.js"})).await.unwrap();
-    assert_contains(&read, &["; 1 line cut to 2000 bytes]"]);
+    assert_contains!(read, "; 1 line cut to 2000 bytes]");
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use serde_json::json;
 use values::session::EnvironmentState;
 use workspace::WorkspaceLimits;
 
+use super::Desk;
 use super::shell::Host;
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 const BUILD: &str = "mkdir -p target/p target/q; echo 'module p' > target/p/i.js; echo 'module q' > target/q/i.js; \
                      echo built > target/o.txt; ln -s /etc/passwd target/out; mkfifo target/pipe";
@@ -25,16 +26,17 @@ async fn file_tools_see_what_commands_have_left_there() {
     );
     assert_eq!(desk.sh("true").await, "(no output)", "it is said once");
     let call = async |tool: &str, arguments| desk.call(tool, arguments).await.unwrap();
-    assert_contains(&call("read_file", json!({"path": "target/o.txt"})).await, &["built"]);
+    assert_contains!(call("read_file", json!({"path": "target/o.txt"})).await, "built");
     let found = call("grep", json!({"pattern": "module", "path": "target"})).await;
-    assert_contains(&found, &["target/p/i.js", "target/q/i.js", "2 matching lines"]);
-    assert_contains(
-        &call("glob", json!({"pattern": "*.js", "path": "target/p"})).await,
-        &["target/p/i.js\n[1 file]"],
+    assert_contains!(found, "target/p/i.js", "target/q/i.js", "2 matching lines");
+    assert_contains!(
+        call("glob", json!({"pattern": "*.js", "path": "target/p"})).await,
+        "target/p/i.js\n[1 file]"
     );
-    assert_contains(
-        &call("list_files", json!({"path": "target"})).await,
-        &["o.txt (6 bytes)", "p/ (1 file"],
+    assert_contains!(
+        call("list_files", json!({"path": "target"})).await,
+        "o.txt (6 bytes)",
+        "p/ (1 file"
     );
     // A search of everything says what it leaves out.
     for (tool, arguments) in [
@@ -43,7 +45,7 @@ async fn file_tools_see_what_commands_have_left_there() {
         ("list_files", json!({})),
     ] {
         let text = call(tool, arguments).await;
-        assert_contains(&text, &["[left out, since it is ephemeral: target; name it as path"]);
+        assert_contains!(text, "[left out, since it is ephemeral: target; name it as path");
         assert!(!text.contains("i.js"), "{text}");
     }
     assert!(
@@ -52,10 +54,7 @@ async fn file_tools_see_what_commands_have_left_there() {
             .contains("ephemeral")
     );
     let error = desk.call("read_file", json!({"path": "target/out"})).await.unwrap_err();
-    assert_contains(
-        &error,
-        &["target/out leads to \"/etc/passwd\"", "not inside the workspace"],
-    );
+    assert_contains!(error, "target/out leads to \"/etc/passwd\"", "not inside the workspace");
     assert_eq!(desk.paths().await, ["src/a.js"]);
 }
 
@@ -79,14 +78,14 @@ async fn a_file_that_a_tool_writes_there_is_the_only_one_of_the_session() {
             .call("write_file", json!({"path": "target/o.txt", "content": "mine\n"}))
             .await
             .unwrap();
-        assert_contains(&written, &["Replaced a file with 1 line, 6 bytes"]);
+        assert_contains!(written, "Replaced a file with 1 line, 6 bytes");
         let edits = json!([{"old": "module", "new": "mine"}]);
         desk.call("edit_file", json!({"path": "target/p/i.js", "edits": edits}))
             .await
             .unwrap();
         let patch = "*** Begin Patch\n*** Delete File: target/q/i.js\n*** End Patch";
         let error = desk.call("apply_patch", json!({"patch": patch})).await.unwrap_err();
-        assert_contains(&error, &["ephemeral", "with the shell"]);
+        assert_contains!(error, "ephemeral", "with the shell");
         let shown = desk
             .sh("cat target/o.txt target/*/i.js; echo new > target/q/new; rm -f target/pipe")
             .await;
@@ -127,7 +126,7 @@ async fn any_number_of_ephemeral_files_counts_for_nothing() {
         .call("grep", json!({"pattern": "x", "path": "target"}))
         .await
         .unwrap_err();
-    assert_contains(&error, &["more than 2000 files", "with the shell"]);
+    assert_contains!(error, "more than 2000 files", "with the shell");
 }
 
 /// As pnpm and `node_modules/.bin` have it.
@@ -142,21 +141,18 @@ async fn links_lead_to_what_commands_have_left() {
     .await;
     let call = async |tool: &str, arguments| desk.call(tool, arguments).await.unwrap();
     for path in ["target/p/i.js", "target/.bin/p", "src/link"] {
-        assert_contains(&call("read_file", json!({"path": path})).await, &["exports = 1"]);
+        assert_contains!(call("read_file", json!({"path": path})).await, "exports = 1");
     }
     let found = call("grep", json!({"pattern": "exports", "path": "target/p"})).await;
-    assert_contains(&found, &["target/p/i.js\n1: exports", "1 matching line"]);
-    assert_contains(
-        &call("glob", json!({"pattern": "*.js", "path": "target/p"})).await,
-        &["target/p/i.js\n[1 file]"],
+    assert_contains!(found, "target/p/i.js\n1: exports", "1 matching line");
+    assert_contains!(
+        call("glob", json!({"pattern": "*.js", "path": "target/p"})).await,
+        "target/p/i.js\n[1 file]"
     );
-    assert_contains(
-        &call("list_files", json!({"path": "target/p"})).await,
-        &["i.js (12 bytes)"],
-    );
+    assert_contains!(call("list_files", json!({"path": "target/p"})).await, "i.js (12 bytes)");
     for (path, content) in [("target/p/i.js", "2\n"), ("target/.bin/p", "3\n"), ("src/link", "4\n")] {
         let written = call("write_file", json!({"path": path, "content": content})).await;
-        assert_contains(&written, &["Replaced a file"]);
+        assert_contains!(written, "Replaced a file");
         let shown = desk
             .sh("readlink target/p target/.bin/p src/link; cat target/.pnpm/p/i.js")
             .await;
@@ -186,7 +182,7 @@ async fn links_that_lead_out_or_nowhere_stay_as_they_are() {
         ),
     ] {
         let read = desk.call("read_file", json!({"path": path})).await.unwrap_err();
-        assert_contains(&read, &[error]);
+        assert_contains!(read, error);
     }
     for path in ["target/out/passwd", "target/up/x", "target/loop"] {
         let arguments = json!({"path": path, "content": "x"});
@@ -222,7 +218,7 @@ async fn a_deleted_file_does_not_come_back() {
             "target/p/other.js exists already",
         ),
     ] {
-        assert_contains(&patch(body).await.unwrap_err(), &[error]);
+        assert_contains!(patch(body).await.unwrap_err(), error);
     }
     assert_eq!(desk.paths().await, ["target/p/i.js"]);
     // What no command has left is deleted.
@@ -247,18 +243,18 @@ async fn large_files_are_listed_and_no_search_leaves_one_out_in_silence() {
     desk.sh(command).await;
     let call = async |tool: &str, arguments| desk.call(tool, arguments).await;
     let listed = call("list_files", json!({"path": "target/a"})).await.unwrap();
-    assert_contains(&listed, &["1 (7000000 bytes)", "6 (7000000 bytes)", "[6 entries]"]);
+    assert_contains!(listed, "1 (7000000 bytes)", "6 (7000000 bytes)", "[6 entries]");
     let found = call("glob", json!({"pattern": "*", "path": "target/a"})).await.unwrap();
-    assert_contains(&found, &["[6 files]"]);
+    assert_contains!(found, "[6 files]");
     let error = call("grep", json!({"pattern": "line", "path": "target/a"}))
         .await
         .unwrap_err();
-    assert_contains(&error, &["more than 33554432 bytes", "with the shell"]);
+    assert_contains!(error, "more than 33554432 bytes", "with the shell");
     // A search leaves out files that are too large for it, and says so.
     let found = call("grep", json!({"pattern": "line", "path": "target/b"}))
         .await
         .unwrap();
-    assert_contains(&found, &["target/b/small\n1: line", "; skipped 1 file of more than"]);
+    assert_contains!(found, "target/b/small\n1: line", "; skipped 1 file of more than");
     let error = call("read_file", json!({"path": "target/b/huge"})).await.unwrap_err();
-    assert_contains(&error, &["has 41943040 bytes", "with the shell"]);
+    assert_contains!(error, "has 41943040 bytes", "with the shell");
 }

@@ -11,8 +11,9 @@ use tracing::Level;
 use values::session::EnvironmentState;
 use workspace::WorkspaceLimits;
 
+use super::Desk;
 use super::shell::{Host, Shown, until};
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 impl Desk {
     /// Starts a job, and returns what the call returned after a second at most.
@@ -71,36 +72,36 @@ async fn a_job_is_read_awaited_and_stopped_with_all_of_its_processes() {
         "echo begun; echo 1 > file; setsid sleep {seconds} & (trap '' TERM; sleep {seconds}) & sleep {seconds}"
     );
     let text = desk.job(&command).await.unwrap();
-    assert_contains(&text, &["[job-1 has been running for ", " s]"]);
+    assert_contains!(text, "[job-1 has been running for ", " s]");
     if !text.contains("begun\n[") {
         desk.printed("job-1", "begun\n[").await;
     }
     until(|| sleepers(&seconds) == 3).await;
-    assert_contains(
-        &desk.act("job-1", "read").await.unwrap(),
-        &["(no new output)\n[job-1 has been running for "],
+    assert_contains!(
+        desk.act("job-1", "read").await.unwrap(),
+        "(no new output)\n[job-1 has been running for "
     );
     assert_eq!(desk.file("file").await.unwrap(), "1\n");
     let text = desk.act("job-1", "stop").await.unwrap();
-    assert_contains(&text, &["(no new output)\n[job-1 has ended after ", " s: stopped]"]);
+    assert_contains!(text, "(no new output)\n[job-1 has ended after ", " s: stopped]");
     until(|| sleepers(&seconds) == 0).await;
 
     let late = "until [ -e go ]; do sleep 0.02; done; sleep 0.5; echo late; exit 3";
     let text = desk.job(late).await.unwrap();
-    assert_contains(&text, &["[job-2 has been running"]);
+    assert_contains!(text, "[job-2 has been running");
     desk.call("write_file", json!({"path": "go", "content": ""}))
         .await
         .unwrap();
     let text = desk.act("job-2", "wait").await.unwrap();
-    assert_contains(&text, &["late\n[job-2 has ended after ", " s: exit code 3]"]);
-    assert_contains(
-        &desk.act("job-2", "read").await.unwrap(),
-        &["(no new output)\n[job-2 has ended"],
+    assert_contains!(text, "late\n[job-2 has ended after ", " s: exit code 3]");
+    assert_contains!(
+        desk.act("job-2", "read").await.unwrap(),
+        "(no new output)\n[job-2 has ended"
     );
     let short = json!({"id": "job-3", "action": "wait", "timeout_seconds": 1});
     desk.job("sleep 60").await.unwrap();
     let text = desk.call("shell_job", short).await.unwrap();
-    assert_contains(&text, &["[job-3 has been running for "]);
+    assert_contains!(text, "[job-3 has been running for ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,18 +119,19 @@ async fn a_job_that_ends_at_once_is_reported_at_once() {
         number += 1;
     };
     let ended = format!("[job-{number} has ended after ");
-    assert_contains(&text, &["no-such-program", &ended, ": exit code 127]"]);
+    assert_contains!(text, "no-such-program", &ended, ": exit code 127]");
     assert_eq!(desk.file("made").await.unwrap(), "\n");
     // A longer wait is asked for with a time.
     let asked = json!({"command": "sleep 1.5; echo done", "background": true, "timeout_seconds": 30});
     let text = desk.call("shell", asked).await.unwrap();
     let ended = format!("done\n[job-{} has ended after ", number + 1);
-    assert_contains(&text, &[&ended, ": exit code 0]"]);
+    assert_contains!(text, &ended, ": exit code 0]");
     // Without background, the time kills the command.
     let asked = json!({"command": "sleep 60", "timeout_seconds": 1});
-    assert_contains(
-        &desk.call("shell", asked).await.unwrap(),
-        &["[killed after ", " s, since its time was spent]"],
+    assert_contains!(
+        desk.call("shell", asked).await.unwrap(),
+        "[killed after ",
+        " s, since its time was spent]"
     );
 }
 
@@ -152,7 +154,7 @@ async fn jobs_commands_and_file_tools_work_on_the_same_files() {
     desk.call("write_file", write("ask1", "one")).await.unwrap();
     desk.printed("job-1", "answered 1\n").await;
     let read = desk.call("read_file", json!({"path": "answer1"})).await.unwrap();
-    assert_contains(&read, &["one"]);
+    assert_contains!(read, "one");
     // A command and a job see each other.
     assert_eq!(
         desk.sh("cd ..; echo two > ask2; until [ -s answer2 ]; do sleep 0.02; done; cat answer2")
@@ -167,7 +169,7 @@ async fn jobs_commands_and_file_tools_work_on_the_same_files() {
     desk.call("edit_file", edit).await.unwrap();
     assert_eq!(desk.sh("cat answer3").await, "3");
     let found = desk.call("glob", json!({"pattern": "answer*"})).await.unwrap();
-    assert_contains(&found, &["answer1", "answer2", "answer3"]);
+    assert_contains!(found, "answer1", "answer2", "answer3");
     desk.call(
         "apply_patch",
         json!({"patch": "*** Begin Patch\n*** Delete File: answer1\n*** End Patch"}),
@@ -222,8 +224,8 @@ os.execvp('sleep', ['sleep', '{seconds}'])"
     // The next run has the directory, without the job.
     assert_eq!(next.sh("cat own f5").await, "AB..299");
     let error = next.act("job-1", "read").await.unwrap_err();
-    assert_contains(&error, &["job-1 and its output are gone", "Start it again"]);
-    assert_contains(&next.job_to_end("job-2", "true").await, &["[job-2 has ended"]);
+    assert_contains!(error, "job-1 and its output are gone", "Start it again");
+    assert_contains!(next.job_to_end("job-2", "true").await, "[job-2 has ended");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,7 +249,7 @@ async fn jobs_have_limits_of_their_own_and_of_their_number() {
         let id = format!("job-{}", number + 1);
         let first = desk.job(command).await.unwrap();
         let then = desk.act(&id, "wait").await.unwrap();
-        assert_contains(&format!("{first}{then}"), &[&id, end]);
+        assert_contains!(format!("{first}{then}"), &id, end);
     }
     // A run has two, and its subagents share them.
     let subagent = Desk {
@@ -258,19 +260,19 @@ async fn jobs_have_limits_of_their_own_and_of_their_number() {
     subagent.job("sleep 60").await.unwrap();
     for desk in [&desk, &subagent] {
         let error = desk.job("true").await.unwrap_err();
-        assert_contains(&error, &["there are 2 background jobs in this run already", "stop one"]);
+        assert_contains!(error, "there are 2 background jobs in this run already", "stop one");
     }
     // A tenant has half of the four of the process.
     let other = host.desk();
     let error = other.job("true").await.unwrap_err();
-    assert_contains(&error, &["too many background jobs run in this service"]);
+    assert_contains!(error, "too many background jobs run in this service");
     desk.act("job-4", "stop").await.unwrap();
-    assert_contains(&other.job_to_end("job-1", "true").await, &["[job-1 has ended"]);
+    assert_contains!(other.job_to_end("job-1", "true").await, "[job-1 has ended");
     let none = Host::with(|settings| settings.max_jobs.of_run = 0);
     let error = none.desk().job("true").await.unwrap_err();
-    assert_contains(
-        &error,
-        &["this service has no background jobs, since its configuration allows none"],
+    assert_contains!(
+        error,
+        "this service has no background jobs, since its configuration allows none"
     );
 }
 
@@ -279,17 +281,19 @@ async fn calls_that_name_no_job_list_what_there_is() {
     let host = Host::new();
     let desk = host.desk();
     let error = desk.act("job-1", "read").await.unwrap_err();
-    assert_contains(
-        &error,
-        &["there is no job \"job-1\", nor any other", "`background` of `shell`"],
+    assert_contains!(
+        error,
+        "there is no job \"job-1\", nor any other",
+        "`background` of `shell`"
     );
     desk.job(&format!("sleep 60; # {}", "ü".repeat(100))).await.unwrap();
     desk.job_to_end("job-2", "true").await;
     for id in ["job-3", "job-0", "job--1", "1", "job-99999999999999999999"] {
         let error = desk.act(id, "stop").await.unwrap_err();
-        assert_contains(
-            &error,
-            &["the jobs are job-1 (running: sleep 60; # üü", "…), job-2 (ended: true)"],
+        assert_contains!(
+            error,
+            "the jobs are job-1 (running: sleep 60; # üü",
+            "…), job-2 (ended: true)"
         );
     }
     for arguments in [
@@ -300,7 +304,7 @@ async fn calls_that_name_no_job_list_what_there_is() {
         json!({"id": "x".repeat(33)}),
     ] {
         let error = desk.call("shell_job", arguments).await.unwrap_err();
-        assert_contains(&error, &["do not fit the schema"]);
+        assert_contains!(error, "do not fit the schema");
     }
 }
 
@@ -320,7 +324,7 @@ async fn the_output_of_a_job_is_shown_while_a_call_waits_and_stored_if_it_is_lon
         .unwrap();
     let text = desk.act("job-1", "wait").await.unwrap();
     let file = ".agent/output/shell_job-0123456789abcdef.txt";
-    assert_contains(&text, &["ün\n1\n2\n", file, "30000\n[job-1 has ended"]);
+    assert_contains!(text, "ün\n1\n2\n", file, "30000\n[job-1 has ended");
     let shown = shown.text();
     assert!(
         shown.starts_with("grün\n1\n") && shown.ends_with("30000\n"),
@@ -349,7 +353,7 @@ async fn a_reader_reads_how_much_unread_output_was_lost() {
     assert!((4 << 20..=8 << 20).contains(&lost), "{lost}");
     let text = desk.act("job-1", "stop").await.unwrap();
     assert!(!text.contains("are lost"), "{text}");
-    assert_contains(&text, &["[job-1 has ended after ", ": stopped]"]);
+    assert_contains!(text, "[job-1 has ended after ", ": stopped]");
 }
 
 /// A desk whose sessions have up to 50 files.
@@ -375,13 +379,14 @@ async fn a_directory_that_can_not_be_read_is_given_up_with_its_jobs() {
         .unwrap();
     until(|| sleepers(&seconds) == 1).await;
     let error = desk.call("read_file", json!({"path": "a"})).await.unwrap_err();
-    assert_contains(&error, &["so the jobs are killed: ", "50"]);
+    assert_contains!(error, "so the jobs are killed: ", "50");
     until(|| sleepers(&seconds) == 0).await;
     // The files are as they were, and the run goes on.
     assert_eq!(desk.sh("ls").await, "a\ngo\n");
-    assert_contains(
-        &desk.act("job-1", "read").await.unwrap(),
-        &["[job-1 has ended after ", ": stopped]"],
+    assert_contains!(
+        desk.act("job-1", "read").await.unwrap(),
+        "[job-1 has ended after ",
+        ": stopped]"
     );
 }
 
@@ -402,12 +407,13 @@ async fn the_output_of_a_job_whose_files_can_not_be_read_is_not_lost() {
         let error = desk.act(&id, "read").await.unwrap_err();
         let end = format!("{last}\n[{id} has ended after ");
         assert!(error.starts_with("the files of background jobs can't be read or written, so the jobs are killed: "));
-        assert_contains(&error, &["more than 50 files and directories\n", &end, ": stopped]"]);
+        assert_contains!(error, "more than 50 files and directories\n", &end, ": stopped]");
         assert_eq!(error.contains(".agent/output/shell_job-"), number == 1);
         until(|| sleepers(&seconds) == 0).await;
-        assert_contains(
-            &desk.act(&id, "read").await.unwrap(),
-            &[&format!("(no new output)\n[{id} has ended after "), ": stopped]"],
+        assert_contains!(
+            desk.act(&id, "read").await.unwrap(),
+            &format!("(no new output)\n[{id} has ended after "),
+            ": stopped]"
         );
     }
 }
@@ -447,9 +453,10 @@ async fn the_log_says_if_jobs_have_left_more_than_a_session_may_have() {
     let (log, listening) = CapturedLog::listening(Level::WARN);
     let state = desk.environment.export().await.unwrap();
     drop(listening);
-    assert_contains(
-        &log.text(),
-        &["is not part of the session", "the workspace has more than 50 files"],
+    assert_contains!(
+        log.text(),
+        "is not part of the session",
+        "the workspace has more than 50 files"
     );
     until(|| sleepers(&seconds) == 0).await;
     let next = Desk {

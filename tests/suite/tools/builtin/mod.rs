@@ -154,10 +154,3 @@ impl Desk {
 fn parsed(path: &str) -> FilePath {
     FilePath::parse(path).unwrap()
 }
-
-#[track_caller]
-fn assert_contains(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in {text:?}");
-    }
-}

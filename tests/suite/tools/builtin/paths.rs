@@ -6,8 +6,9 @@ use std::sync::Arc;
 use sandbox::Namespaces;
 use serde_json::json;
 
+use super::Desk;
 use super::shell::Host;
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 fn hosts() -> [Host; 2] {
     [Namespaces::Auto, Namespaces::Off].map(|namespaces| {
@@ -32,7 +33,7 @@ async fn the_path_that_a_command_prints_is_that_of_each_file_tool() {
             assert_eq!(desk.sh("ls /workspace").await, "src\n");
         }
         let call = async |tool: &str, arguments| desk.call(tool, arguments).await.unwrap();
-        assert_contains(&call("read_file", json!({"path": file})).await, &["x = 1"]);
+        assert_contains!(call("read_file", json!({"path": file})).await, "x = 1");
         let edits = json!([{"old": "1", "new": "2"}]);
         call("edit_file", json!({"path": file, "edits": edits})).await;
         assert_eq!(desk.sh("cat src/a.py").await, "x = 2\n");
@@ -54,17 +55,17 @@ async fn the_path_that_a_command_prints_is_that_of_each_file_tool() {
         assert_eq!(desk.sh(&format!("cat {root}/src/new/c.py")).await, "y");
         for pattern in [format!("{root}/src/**/*.py"), format!("{root}/**")] {
             let found = call("glob", json!({"pattern": pattern, "path": format!("{root}/src")})).await;
-            assert_contains(&found, &["src/b.py\nsrc/new/c.py\n[2 files]"]);
+            assert_contains!(found, "src/b.py\nsrc/new/c.py\n[2 files]");
         }
         let found = call(
             "grep",
             json!({"pattern": "x", "path": root, "glob": format!("{root}/src/*.py")}),
         )
         .await;
-        assert_contains(&found, &["src/b.py", "x = 5"]);
-        assert_contains(
-            &call("list_files", json!({"path": format!("{root}/src")})).await,
-            &["b.py (6 bytes)"],
+        assert_contains!(found, "src/b.py", "x = 5");
+        assert_contains!(
+            call("list_files", json!({"path": format!("{root}/src")})).await,
+            "b.py (6 bytes)"
         );
         let jobs = desk
             .call(
@@ -72,7 +73,7 @@ async fn the_path_that_a_command_prints_is_that_of_each_file_tool() {
                 json!({"command": "pwd", "background": true, "timeout_seconds": 30}),
             )
             .await;
-        assert_contains(&jobs.unwrap(), &[&format!("{root}\n")]);
+        assert_contains!(jobs.unwrap(), &format!("{root}\n"));
         assert_eq!(
             desk.paths().await,
             ["src/b.py", "src/new/c.py"],
@@ -103,7 +104,7 @@ async fn a_path_outside_of_the_workspace_is_refused_with_words() {
             ("grep", json!({"pattern": "x", "path": path})),
         ] {
             let error = desk.call(tool, arguments).await.unwrap_err();
-            assert_contains(&error, &["can't be used", "workspace", "src/main.rs"]);
+            assert_contains!(error, "can't be used", "workspace", "src/main.rs");
         }
     }
     assert_eq!(desk.paths().await, ["a.py"]);
@@ -211,6 +212,6 @@ async fn a_dangling_link_is_named() {
         ("grep", json!({"pattern": "1", "path": "dang"})),
     ] {
         let error = desk.call(tool, arguments).await.unwrap_err();
-        assert_contains(&error, &["leads to nothing: dang is a symlink to \"nowhere\""]);
+        assert_contains!(error, "leads to nothing: dang is a symlink to \"nowhere\"");
     }
 }

@@ -7,8 +7,9 @@ use values::session::EnvironmentState;
 use workspace::environment::Environment;
 use workspace::{InMemoryContents, WorkspaceLimits};
 
+use super::Desk;
 use super::shell::{Host, until};
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 /// Temporary files and what is not part of the session would otherwise add up.
 #[tokio::test(flavor = "multi_thread")]
@@ -23,11 +24,11 @@ async fn the_commands_of_a_run_share_its_room_on_the_disk() {
     let text = desk
         .sh("mkdir target; head -c 12000000 /dev/zero > target/x; sleep 0.2")
         .await;
-    assert_contains(&text, &["(no output)", "target (ephemeral: "]);
+    assert_contains!(text, "(no output)", "target (ephemeral: ");
     let text = desk
         .sh("echo kept > kept; head -c 12000000 /dev/zero > $TMPDIR/y; sleep 60")
         .await;
-    assert_contains(&text, &["took up more of the disk than they may"]);
+    assert_contains!(text, "took up more of the disk than they may");
     let text = desk.sh("cat kept; wc -c < a; ls target 2>/dev/null; ls $TMPDIR").await;
     assert_eq!(text, "kept\n15000000\n");
 }
@@ -53,10 +54,7 @@ async fn a_tenant_has_half_of_the_commands_and_further_ones_wait() {
             .call("shell", json!({"command": "true", "timeout_seconds": 1}))
             .await
             .unwrap_err();
-        assert_contains(
-            &error,
-            &["as many commands as may run at the same time", "try again later"],
-        );
+        assert_contains!(error, "as many commands as may run at the same time", "try again later");
         assert_eq!(of_other.sh("echo other").await, "other\n");
         let waiting = second.sh("echo second");
         let freed = async {
@@ -67,5 +65,5 @@ async fn a_tenant_has_half_of_the_commands_and_further_ones_wait() {
         assert_eq!(text, "second\n");
     };
     let (ended, ()) = tokio::join!(running, others);
-    assert_contains(&ended.unwrap_err(), &["cancelled"]);
+    assert_contains!(ended.unwrap_err(), "cancelled");
 }

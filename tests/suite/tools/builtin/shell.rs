@@ -11,13 +11,15 @@ use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
 use tempfile::TempDir;
 use test_support::clock::TestClock;
+use test_support::wait;
 use tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
 use values::clock::Clock;
 use values::path_patterns::PathPatterns;
 use values::session::{EnvironmentState, ShellState};
 use workspace::WorkspaceLimits;
 
-use super::{Desk, assert_contains, parsed};
+use super::{Desk, parsed};
+use crate::support::text::assert_contains;
 
 /// The directories of commands, and what runs them.
 pub(super) struct Host {
@@ -273,14 +275,12 @@ async fn what_can_be_no_part_of_the_session_is_named_or_ephemeral() {
     let text = desk
         .sh("mkdir target && echo built > target/x && mkfifo pipe && ln -s /etc/passwd out && echo kept > kept")
         .await;
-    assert_contains(
-        &text,
-        &[
-            "[not part of the session: ",
-            "pipe (it is neither a file",
-            "out (",
-            "target (ephemeral: what is new there lasts until the end of this run)",
-        ],
+    assert_contains!(
+        text,
+        "[not part of the session: ",
+        "pipe (it is neither a file",
+        "out (",
+        "target (ephemeral: what is new there lasts until the end of this run)"
     );
     assert_eq!(desk.paths().await, ["kept"]);
     assert_eq!(desk.sh("cat target/x; rm pipe out").await, "built\n");
@@ -313,7 +313,7 @@ async fn all_files_that_the_session_can_not_have_are_counted() {
             .unwrap();
     }
     for text in [desk.sh(pipes).await, of_job] {
-        assert_contains(&text, &["[not part of the session: p", " and 120 more]"]);
+        assert_contains!(text, "[not part of the session: p", " and 120 more]");
         assert_eq!(text.matches("it is neither a file").count(), 10, "{text}");
     }
 }
@@ -332,11 +332,11 @@ async fn too_many_files_are_named_and_wait_in_the_directory() {
     let text = desk.call("shell", command).await.unwrap();
     let said = "begun\n[not part of the session: all changes since the last command (the workspace has more than 50 \
                 files and directories; remove files";
-    assert_contains(&text, &[said]);
+    assert_contains!(text, said);
     assert_eq!(desk.paths().await, ["a"]);
     // Nothing is lost if the model removes what is too much.
     let text = desk.sh("rm f?? f100; head -c 2000 /dev/zero > big; echo 2 > a").await;
-    assert_contains(&text, &["[not part of the session: big ("]);
+    assert_contains!(text, "[not part of the session: big (");
     assert_eq!(
         desk.paths().await,
         ["a", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"]
@@ -350,7 +350,7 @@ async fn a_long_output_is_in_a_file_that_the_next_command_can_read() {
     let desk = host.desk();
     let text = desk.sh("seq 30000").await;
     let file = ".agent/output/shell-0123456789abcdef.txt";
-    assert_contains(&text, &["1\n2\n", file, "30000\n"]);
+    assert_contains!(text, "1\n2\n", file, "30000\n");
     assert_eq!(desk.sh(&format!("tail -1 {file}")).await, "30000\n");
 }
 
@@ -429,9 +429,9 @@ async fn a_host_that_could_not_run_commands_tries_again() {
     let directory = host.directory.path().join("commands");
     fs::write(&directory, "no directory").unwrap();
     let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
-    assert_contains(
-        &error,
-        &["this service can't run commands: the directory of the sandbox can't be used"],
+    assert_contains!(
+        error,
+        "this service can't run commands: the directory of the sandbox can't be used"
     );
     fs::remove_file(&directory).unwrap();
     assert_eq!(host.desk().sh("echo now").await, "now\n");
@@ -454,26 +454,18 @@ async fn a_directory_that_is_named_like_the_shell_s_file_stays() {
 async fn a_host_without_a_sandbox_says_so() {
     let host = Host::with(|settings| settings.sandbox.helper = "/nowhere".into());
     let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
-    assert_contains(
-        &error,
-        &[
-            "this service can't run commands: the sandbox helper does not work: ",
-            "Do without them.",
-        ],
+    assert_contains!(
+        error,
+        "this service can't run commands: the sandbox helper does not work: ",
+        "Do without them."
     );
     let host = Host::with(|settings| settings.sandbox.landlock_abi = 99);
     let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
-    assert_contains(&error, &["landlock abi 99 is required"]);
+    assert_contains!(error, "landlock abi 99 is required");
     assert!(host.commands.is_required());
 }
 
 /// Waits for what happens in the background.
 pub(super) async fn until(condition: impl Fn() -> bool) {
-    for _ in 0..6_000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it does not happen");
+    wait::until("it does not happen", async || condition()).await;
 }

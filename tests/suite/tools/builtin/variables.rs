@@ -2,16 +2,17 @@
 
 use serde_json::json;
 
-use super::{Desk, assert_contains};
+use super::Desk;
+use crate::support::text::assert_contains;
 
 #[tokio::test]
 async fn variables_are_set_read_and_removed() {
     let desk = Desk::new();
     let get = async |arguments| desk.call("variables_get", arguments).await;
     assert_eq!(get(json!({})).await.unwrap(), "{}");
-    assert_contains(
-        &get(json!({"names": ["a"]})).await.unwrap_err(),
-        &["no variable is named \"a\"; there are no"],
+    assert_contains!(
+        get(json!({"names": ["a"]})).await.unwrap_err(),
+        "no variable is named \"a\"; there are no"
     );
     let values = json!({"city": "Bergen", "count": 3, "list": [1, {"a": null}]});
     let set = desk.call("variables_set", json!({"variables": values})).await.unwrap();
@@ -29,9 +30,9 @@ async fn variables_are_set_read_and_removed() {
     );
     let error = get(json!({"names": ["list", "cuont"]})).await.unwrap_err();
     assert_eq!(error, "no variable is named \"cuont\"; did you mean \"count\"?");
-    assert_contains(
-        &get(json!({"names": ["zzz"]})).await.unwrap_err(),
-        &["the variables are count, list"],
+    assert_contains!(
+        get(json!({"names": ["zzz"]})).await.unwrap_err(),
+        "the variables are count, list"
     );
 }
 

@@ -4,7 +4,8 @@ use serde_json::json;
 use tools::ToolSettings;
 use workspace::WorkspaceLimits;
 
-use super::{Desk, assert_contains};
+use super::Desk;
+use crate::support::text::assert_contains;
 
 #[tokio::test]
 async fn a_file_is_written_with_its_directories_and_replaced() {
@@ -73,7 +74,7 @@ async fn what_can_t_be_written_changes_nothing() {
         ("/", "x", "is the workspace itself"),
     ] {
         let arguments = json!({"path": path, "content": content});
-        assert_contains(&desk.call("write_file", arguments).await.unwrap_err(), &[error]);
+        assert_contains!(desk.call("write_file", arguments).await.unwrap_err(), error);
     }
     assert_eq!(desk.environment.revision(), revision);
     assert_eq!(desk.paths().await, ["b", "dir/a"]);

@@ -6,6 +6,8 @@ use values::json::{JsonSchema, Value};
 
 use super::super::setup::{KEY, call};
 use super::tools;
+use crate::support::table::rows;
+use crate::support::text::assert_contains;
 
 const ALL: &str = r#"
     openapi = "shop.json"
@@ -250,37 +252,21 @@ fn parameters_and_schemas_that_are_not_valid_are_a_mistake() {
     }
 }
 
+/// The words about an operation that can't be offered, and the operation.
+const NOT_SUPPORTED: &str = r#"
+the style "pipeDelimited" is not supported        | {"operationId": "op", "parameters": [{"name": "a", "in": "query", "style": "pipeDelimited"}]}
+the style "matrix" is not supported               | {"operationId": "op", "parameters": [{"name": "a", "in": "path", "style": "matrix"}]}
+a parameter in "cookie" is not supported          | {"operationId": "op", "parameters": [{"name": "a", "in": "cookie", "required": true}]}
+"a b" is not the name of a header                 | {"operationId": "op", "parameters": [{"name": "a b", "in": "header"}]}
+a parameter is no object                          | {"operationId": "op", "parameters": [7]}
+its body is not JSON                              | {"operationId": "op", "requestBody": {"required": true, "content": {"text/plain": {}}}}
+the document has no operation "op"; it has other  | {"operationId": "other"}
+"#;
+
 #[test]
 fn what_is_not_supported_is_a_mistake() {
-    let parameter = |parameter: Value| json!({"operationId": "op", "parameters": [parameter]});
-    for (operation, expected) in [
-        (
-            parameter(json!({"name": "a", "in": "query", "style": "pipeDelimited"})),
-            "the style \"pipeDelimited\" is not supported",
-        ),
-        (
-            parameter(json!({"name": "a", "in": "path", "style": "matrix"})),
-            "the style \"matrix\" is not supported",
-        ),
-        (
-            parameter(json!({"name": "a", "in": "cookie", "required": true})),
-            "a parameter in \"cookie\" is not supported",
-        ),
-        (
-            parameter(json!({"name": "a b", "in": "header"})),
-            "\"a b\" is not the name of a header",
-        ),
-        (parameter(json!(7)), "a parameter is no object"),
-        (
-            json!({"operationId": "op", "requestBody": {"required": true, "content": {"text/plain": {}}}}),
-            "its body is not JSON",
-        ),
-        (
-            json!({"operationId": "other"}),
-            "the document has no operation \"op\"; it has other",
-        ),
-    ] {
-        let found = mistake(&operation, &json!({}));
+    for [expected, operation] in rows(NOT_SUPPORTED) {
+        let found = mistake(&serde_json::from_str(operation).unwrap(), &json!({}));
         assert!(found.contains(expected), "{found}");
     }
     let definition = "openapi = 'x.json'\nbase_url = 'SERVER'\noperations = ['op']";
@@ -298,10 +284,7 @@ fn what_is_not_supported_is_a_mistake() {
     assert!(found.starts_with("`openapi`: op: "), "{found}");
     let unknown = json!({"openapi": "3.1.0", "paths": {"/{a}": {"get": {"operationId": "op"}}}});
     let found = tools(definition, "http://127.0.0.1:1", Some(&unknown)).unwrap_err();
-    assert!(
-        found.contains("the path has \"a\", and the parameters do not"),
-        "{found}"
-    );
+    assert_contains!(found, "the path has \"a\", and the parameters do not");
     for (base_url, expected) in [
         ("http://127.0.0.2", "not public"),
         ("http://{a}", "parameter"),

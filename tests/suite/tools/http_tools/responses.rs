@@ -9,6 +9,7 @@ use test_support::raw_server::{RawReply, RawServer};
 
 use super::super::setup::call;
 use super::tool;
+use crate::support::text::assert_contains;
 
 fn definition(method: &str, extra: &str) -> String {
     format!("name = 't'\ndescription = 'd'\nmethod = '{method}'\nurl = 'SERVER/'\n{extra}")
@@ -74,10 +75,7 @@ async fn a_response_is_read_up_to_its_limit() {
     let error = answered(json_reply(&format!("{{\"a\": \"{large}\"}}")), limits)
         .await
         .unwrap_err();
-    assert!(
-        error.contains("but the response has more than 2000 bytes; ask for less\n"),
-        "{error}"
-    );
+    assert_contains!(error, "but the response has more than 2000 bytes; ask for less\n");
     let endless = RawReply::bytes("HTTP/1.1 200 OK\r\n\r\n").then_repeat("x".repeat(1000));
     assert!(answered(endless, "max_response_bytes = 2000").await.is_ok());
 }
@@ -100,9 +98,9 @@ async fn an_error_has_the_status_and_the_beginning_of_the_body() {
     assert_eq!(error, "no response from 127.0.0.1: it redirects more than 2 times");
     let away = RawReply::redirect(302, "http://169.254.169.254/");
     let error = answered(away, "").await.unwrap_err();
-    assert!(
-        error.contains("it redirects to an address that is refused: its address is not public"),
-        "{error}"
+    assert_contains!(
+        error,
+        "it redirects to an address that is refused: its address is not public"
     );
 }
 

@@ -6,7 +6,10 @@ use serde_json::json;
 use values::json::Value;
 
 use super::setup::{LOCAL, Service, hooked};
-use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+use crate::support::members::assert_members;
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text, tool_results};
+use crate::support::test_app::session_path;
+use crate::support::text::{assert_contains, assert_lacks};
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Starts a receiver that replies to the first message of each point from the map, and changes
@@ -33,9 +36,7 @@ async fn calculating() -> MockModel {
 }
 
 fn tool_result(request: &Value) -> Option<String> {
-    let messages = request["messages"].as_array().unwrap();
-    let found = messages.iter().find(|message| message["role"] == "tool");
-    found.map(|message| content_text(&message["content"]))
+    tool_results(request).into_iter().next()
 }
 
 async fn start(mock: MockModel, answers: &[(&str, Value)]) -> (WebhookReceiver, Service) {
@@ -52,11 +53,7 @@ async fn a_reply_without_a_body_changes_nothing() {
         let points = ["before_execution", "before_tool_use", "after_model_request"];
         let service = hooked(calculating().await, &receiver, &points).await;
         let result = service.run("go").await;
-        assert_eq!(
-            (&result["status"], &result["output_text"]),
-            (&json!("completed"), &json!("read: 42")),
-            "{status}: {result:#}"
-        );
+        assert_members!(result, {"status": "completed", "output_text": "read: 42"}, "{status}");
         assert_eq!(receiver.received().len(), 4, "{status}");
         service.app.finish().await;
     }
@@ -67,11 +64,7 @@ async fn a_blocked_call_is_not_executed_and_the_model_reads_why() {
     let block = json!({"decision": {"block": "no arithmetic on Sundays"}});
     let (receiver, service) = start(calculating().await, &[("before_tool_use", block)]).await;
     let result = service.run("go").await;
-    assert_eq!(
-        (&result["status"], &result["output_text"]),
-        (&json!("completed"), &json!("read: no arithmetic on Sundays")),
-        "{result:#}"
-    );
+    assert_members!(result, {"status": "completed", "output_text": "read: no arithmetic on Sundays"});
     let asked = &receiver.received()[0].json()["tool_call"];
     assert_eq!(asked["arguments"], r#"{"expression":"6 * 7"}"#);
     let requests = service.mock.requests();
@@ -109,10 +102,8 @@ async fn a_completion_can_be_replaced_before_it_is_emitted() {
     let (_receiver, service) = start(mock, &[("after_model_request", json!({"content": "[removed]"}))]).await;
     let events = service.app.stream(json!({"agent": "hooked", "input": "go"})).await;
     let emitted = json!(events).to_string();
-    assert!(
-        emitted.contains("[removed]") && !emitted.contains("hunter2"),
-        "{emitted}"
-    );
+    assert_contains!(emitted, "[removed]");
+    assert_lacks!(emitted, "hunter2");
     service.app.finish().await;
 }
 
@@ -130,10 +121,7 @@ async fn context_and_input_can_be_changed_before_the_model_request() {
     assert_eq!(result["output_text"], "echo: redacted", "{result:#}");
     let request = &service.mock.requests()[0];
     assert_eq!(content_text(&request["messages"][0]["content"]), "Ticket 7.");
-    let session = service
-        .app
-        .get(&format!("/v1/sessions/{}", result["session_id"].as_str().unwrap()))
-        .await;
+    let session = service.app.get(&session_path(&result, "")).await;
     assert_eq!(session["metadata"]["ticket"], 7, "{session:#}");
     service.app.finish().await;
 }
@@ -157,11 +145,7 @@ async fn a_run_can_be_stopped_and_continued() {
     let on = json!({"continue": true, "messages": [{"content": "and in French?"}]});
     let (receiver, service) = start(MockModel::echoing().await, &[("after_step", on)]).await;
     let result = service.run("hi").await;
-    assert_eq!(
-        (&result["status"], &result["output_text"]),
-        (&json!("completed"), &json!("echo: and in French?")),
-        "{result:#}"
-    );
+    assert_members!(result, {"status": "completed", "output_text": "echo: and in French?"});
     let requests = service.mock.requests();
     assert_eq!(
         requests.iter().map(last_user_text).collect::<Vec<_>>(),
@@ -197,10 +181,6 @@ async fn a_run_that_a_webhook_fails_has_the_message_of_the_webhook() {
     let result = service.run("go").await;
     assert_eq!(result["status"], "failed", "{result:#}");
     // Without the webhook, the model would have read the tool's error and continued.
-    assert_eq!(
-        (&result["error"]["code"], &result["error"]["message"]),
-        (&json!("execution_failed"), &json!("no arithmetic today")),
-        "{result:#}"
-    );
+    assert_members!(result["error"], {"code": "execution_failed", "message": "no arithmetic today"});
     service.app.finish().await;
 }

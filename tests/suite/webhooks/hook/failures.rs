@@ -10,6 +10,7 @@ use test_support::ports::RefusingAddress;
 
 use super::setup::{LOCAL, Service};
 use crate::support::hostile::{endless_prompt, endless_schemas};
+use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
@@ -105,11 +106,11 @@ async fn a_failing_webhook_fails_the_run_if_closed_and_is_skipped_if_open() {
         attach("closed").await;
         let asked = service.mock.asked();
         let failed = service.run("hi").await;
-        assert_eq!(
-            (&failed["status"], &failed["error"]["code"], &failed["stop_reason"]),
-            (&json!("failed"), &json!("hook_failed"), &json!("error_forbade")),
-            "{shown}: {failed:#}"
-        );
+        assert_members!(failed, {
+            "status": "failed",
+            "error/code": "hook_failed",
+            "stop_reason": "error_forbade",
+        }, "{shown}");
         let message = failed["error"]["message"].as_str().unwrap();
         let whole = format!("the hook webhook failed: the webhook at 127.0.0.1 failed: {expected}");
         assert!(message.starts_with(&whole), "{shown}: {message}");
@@ -117,11 +118,7 @@ async fn a_failing_webhook_fails_the_run_if_closed_and_is_skipped_if_open() {
 
         attach("open").await;
         let completed = service.run("hi").await;
-        assert_eq!(
-            (&completed["status"], &completed["output_text"]),
-            (&json!("completed"), &json!("echo: hi")),
-            "{shown}: {completed:#}"
-        );
+        assert_members!(completed, {"status": "completed", "output_text": "echo: hi"}, "{shown}");
         assert_eq!(receiver.points(), ["before_step", "before_step"], "{shown}");
     }
     let log = log.text();
@@ -142,11 +139,7 @@ async fn an_invalid_response_format_fails_the_run_also_if_open() {
         let more = json!({"on_failure": policy});
         service.attach(&receiver.url("/"), &["before_step"], &more).await;
         let failed = service.run("hi").await;
-        assert_eq!(
-            (&failed["status"], &failed["error"]["code"]),
-            (&json!("failed"), &json!("response_format_invalid")),
-            "{policy}: {failed:#}"
-        );
+        assert_members!(failed, {"status": "failed", "error/code": "response_format_invalid"}, "{policy}");
         let message = failed["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("the schema is not valid: "), "{policy}: {message}");
     }
@@ -210,11 +203,7 @@ async fn a_run_out_of_time_waits_for_no_webhook() {
             .await;
         let body = json!({"agent": "hooked", "input": "hi", "budget": {"max_seconds": 1}});
         let result = service.app.run_with(body).await;
-        assert_eq!(
-            (&result["status"], &result["stop_reason"], &result["output_text"]),
-            (&json!(status), &json!(reason), &json!("")),
-            "{result:#}"
-        );
+        assert_members!(result, {"status": status, "stop_reason": reason, "output_text": ""});
         let is_asked = !service.mock.requests().is_empty();
         assert!(
             !is_asked || policy == "open",
@@ -234,11 +223,7 @@ async fn the_end_of_a_run_out_of_time_is_sent() {
         .await;
     let body = json!({"agent": "hooked", "input": "hi", "budget": {"max_seconds": 0.1}});
     let result = service.app.run_with(body).await;
-    assert_eq!(
-        (&result["status"], &result["stop_reason"]),
-        (&json!("stopped"), &json!("time_limit_reached")),
-        "{result:#}"
-    );
+    assert_members!(result, {"status": "stopped", "stop_reason": "time_limit_reached"});
     assert_eq!(receiver.points(), ["on_stop", "after_execution"]);
     for message in receiver.received() {
         assert_eq!(message.json()["stop_reason"], "time_limit_reached");

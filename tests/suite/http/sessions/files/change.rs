@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::{change, changed, deleted, id_of, session, session_with, texts};
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::members::{assert_members, column};
+use crate::support::table::rows;
 
 on_every_store! {
     a_change_makes_a_child_with_the_same_talk,
@@ -29,11 +31,7 @@ async fn a_change_makes_a_child_with_the_same_talk(service: &Service) {
     let made = answer.ok();
     assert_eq!(location, format!("/v1/sessions/{}", id_of(&made)));
     assert_eq!(tag, format!("\"{}\"", made["root_hash"].as_str().unwrap()));
-    assert_eq!(
-        (&made["parent_session_id"], &made["run_id"]),
-        (&json!(base), &Value::Null)
-    );
-    assert_eq!(made["environment_state"]["variables"], json!({"city": "Bern"}));
+    assert_members!(made, {"parent_session_id": base, "run_id": null, "environment_state/variables": {"city": "Bern"}});
     let child = service.get(&location).await;
     assert_eq!(child["message_history_state"], before["message_history_state"]);
     for same in ["agent", "agent_version", "message_count", "execution_count", "metadata"] {
@@ -41,7 +39,7 @@ async fn a_change_makes_a_child_with_the_same_talk(service: &Service) {
     }
     assert_eq!(child["depth"], before["depth"].as_u64().unwrap() + 1);
     let verified = service.get(&format!("{location}/verify")).await;
-    assert_eq!((&verified["valid"], &verified["sessions"]), (&json!(true), &json!(2)));
+    assert_members!(verified, {"valid": true, "sessions": 2});
     // The base is as it was, and the child can be continued.
     assert_eq!(service.get(&format!("/v1/sessions/{base}")).await, before);
     let run = service
@@ -58,7 +56,7 @@ async fn a_change_makes_a_child_with_the_same_talk(service: &Service) {
         (&json!(4), 3)
     );
     let verified = service.get(&format!("/v1/sessions/{next}/verify")).await;
-    assert_eq!((&verified["valid"], &verified["sessions"]), (&json!(true), &json!(3)));
+    assert_members!(verified, {"valid": true, "sessions": 3});
 }
 
 async fn files_are_written_and_deleted_in_order(service: &Service) {
@@ -89,12 +87,7 @@ async fn a_file_stays_executable(service: &Service) {
     let third = id_of(&change(service, &second, &changes).await.ok());
     for (session_id, expected) in [(first, [false, true]), (second, [false, true]), (third, [false, false])] {
         let list = service.get(&format!("/v1/sessions/{session_id}/files")).await;
-        let modes: Vec<_> = list["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row["executable"].clone())
-            .collect();
+        let modes = column(&list["data"], "executable");
         assert_eq!(modes, expected);
     }
 }
@@ -116,13 +109,7 @@ async fn a_change_that_is_impossible_changes_nothing(service: &Service) {
         json!({"path": vec!["d"; 65].join("/"), "content": ""}),
     ] {
         let answer = change(service, &base, &json!([{"path": "new", "content": "1"}, bad])).await;
-        answer.assert_problem("invalid_field");
-        assert_eq!(
-            answer.json()["errors"][0]["pointer"],
-            "/changes/1/path",
-            "{}",
-            answer.text()
-        );
+        answer.assert_problem_at("invalid_field", "/changes/1/path");
     }
     let answer = change(service, &base, &json!([{"path": "/x", "content": ""}])).await;
     let words = "a path must not be empty, begin or end with `/`";
@@ -130,77 +117,33 @@ async fn a_change_that_is_impossible_changes_nothing(service: &Service) {
     assert_eq!(service.counts().await, count);
 }
 
+/// The code and the pointer of a problem, and a body that has it.
+const BAD_CHANGES: &str = r#"
+missing_field | /changes                  | {}
+invalid_field | /changes                  | {"changes": []}
+missing_field | /changes/0                | {"changes": [{"path": "a"}]}
+missing_field | /changes/0                | {"changes": [{"path": "a", "delete": false}]}
+missing_field | /changes/0/path           | {"changes": [{"content": "a"}]}
+invalid_field | /changes/0                | {"changes": [{"path": "a", "content": "", "delete": true}]}
+invalid_field | /changes/0                | {"changes": [{"path": "a", "executable": true, "delete": true}]}
+invalid_field | /changes/0/content        | {"changes": [{"path": "a", "content": 5}]}
+invalid_field | /changes/0/content        | {"changes": [{"path": "a", "content": {}}]}
+invalid_field | /changes/0/content/base64 | {"changes": [{"path": "a", "content": {"base64": "QQ"}}]}
+invalid_field | /changes/0/content/blob   | {"changes": [{"path": "a", "content": {"blob": "x"}}]}
+unknown_field | /changes/0/content/text   | {"changes": [{"path": "a", "content": {"text": "x"}}]}
+nul_character | /changes/0/content        | {"changes": [{"path": "a", "content": "\u0000"}]}
+unknown_field | /changes/0/mode           | {"changes": [{"path": "a", "content": "", "mode": 7}]}
+invalid_field | /conflict                 | {"changes": [], "conflict": "merge"}
+"#;
+
 /// Bodies, each with the code and the pointer of its problem.
 fn bad_changes() -> Vec<(Value, &'static str, &'static str)> {
     let many: Vec<Value> = (0..1_001)
         .map(|n| json!({"path": n.to_string(), "content": ""}))
         .collect();
-    vec![
-        (json!({}), "missing_field", "/changes"),
-        (json!({"changes": []}), "invalid_field", "/changes"),
-        (json!({"changes": many}), "invalid_field", "/changes"),
-        (json!({"changes": [{"path": "a"}]}), "missing_field", "/changes/0"),
-        (
-            json!({"changes": [{"path": "a", "delete": false}]}),
-            "missing_field",
-            "/changes/0",
-        ),
-        (
-            json!({"changes": [{"content": "a"}]}),
-            "missing_field",
-            "/changes/0/path",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": "", "delete": true}]}),
-            "invalid_field",
-            "/changes/0",
-        ),
-        (
-            json!({"changes": [{"path": "a", "executable": true, "delete": true}]}),
-            "invalid_field",
-            "/changes/0",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": 5}]}),
-            "invalid_field",
-            "/changes/0/content",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": {}}]}),
-            "invalid_field",
-            "/changes/0/content",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": {"base64": "QQ"}}]}),
-            "invalid_field",
-            "/changes/0/content/base64",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": {"blob": "x"}}]}),
-            "invalid_field",
-            "/changes/0/content/blob",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": {"text": "x"}}]}),
-            "unknown_field",
-            "/changes/0/content/text",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": "\0"}]}),
-            "nul_character",
-            "/changes/0/content",
-        ),
-        (
-            json!({"changes": [{"path": "a", "content": "", "mode": 7}]}),
-            "unknown_field",
-            "/changes/0/mode",
-        ),
-        (
-            json!({"changes": [], "conflict": "merge"}),
-            "invalid_field",
-            "/conflict",
-        ),
-    ]
+    let large = [(json!({"changes": many}), "invalid_field", "/changes")];
+    let small = rows(BAD_CHANGES).map(|[code, pointer, body]| (serde_json::from_str(body).unwrap(), code, pointer));
+    large.into_iter().chain(small).collect()
 }
 
 async fn bad_changes_are_refused(service: &Service) {
@@ -208,8 +151,7 @@ async fn bad_changes_are_refused(service: &Service) {
     let path = format!("/v1/sessions/{base}/files");
     for (body, code, pointer) in bad_changes() {
         let answer = service.post(&path, &body).await;
-        answer.assert_problem(code);
-        assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{}", answer.text());
+        answer.assert_problem_at(code, pointer);
     }
     let large = "x".repeat(11 << 20);
     let answer = change(service, &base, &json!([{"path": "a", "content": large}])).await;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{changed, session_with, texts};
 use crate::http::service::{NOWHERE, Service};
+use crate::support::members::assert_members;
 
 on_every_store! {
     a_run_has_the_talk_of_one_session_and_the_files_of_another,
@@ -30,19 +31,13 @@ async fn a_run_has_the_talk_of_one_session_and_the_files_of_another(service: &Se
     let body = json!({"input": "go on", "base_session_id": talk, "environment_from": files, "variables": {"c": 3}});
     let made = id(&run(service, body).await);
     let shown = service.get(&format!("/v1/sessions/{made}")).await;
-    assert_eq!(
-        (&shown["parent_session_id"], &shown["message_count"]),
-        (&json!(talk), &json!(4))
-    );
+    assert_members!(shown, {"parent_session_id": talk, "message_count": 4});
     assert_eq!(shown["environment_state"]["variables"], json!({"b": 2, "c": 3}));
     assert_eq!(texts(service, &made).await, texts(service, &files).await);
     // A new line of sessions can begin with files as well.
     let begun = id(&run(service, json!({"input": "hi", "environment_from": files})).await);
     let shown = service.get(&format!("/v1/sessions/{begun}")).await;
-    assert_eq!(
-        (&shown["parent_session_id"], &shown["message_count"]),
-        (&Value::Null, &json!(2))
-    );
+    assert_members!(shown, {"parent_session_id": null, "message_count": 2});
     assert_eq!(texts(service, &begun).await, texts(service, &files).await);
     // Rewinding the files and keeping the talk is the same.
     let newer = changed(service, &made, &[("x", "2")]).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{changed, session, session_with};
 use crate::http::service::Service;
-use crate::http::sessions::all_rows;
+use crate::support::members::assert_members;
 
 on_every_store! {
     a_directory_is_listed_by_name,
@@ -32,17 +32,16 @@ async fn a_directory_is_listed_by_name(service: &Service) {
         "hash": super::hash(b"# Hi\n")});
     assert_eq!(page["data"][0], readme);
     let src = &page["data"][1];
-    assert_eq!((&src["path"], &src["kind"]), (&json!("src"), &json!("directory")));
-    assert_eq!((&src["size"], &src["files"]), (&json!(12), &json!(2)));
+    assert_members!(src, {"path": "src", "kind": "directory", "size": 12, "files": 2});
     assert_eq!(page["data"].as_array().unwrap().len(), 2);
     for path in ["src", "src/a"] {
-        let rows = all_rows(service, &format!("{list}?path={path}")).await;
+        let rows = service.rows(&format!("{list}?path={path}")).await;
         assert!(
             rows.iter().all(|row| row["path"].as_str().unwrap().starts_with(path)),
             "{rows:?}"
         );
     }
-    let rows = all_rows(service, &format!("{list}?path=&recursive=true")).await;
+    let rows = service.rows(&format!("{list}?path=&recursive=true")).await;
     assert_eq!(
         paths(&rows),
         ["README.md", "src", "src/a", "src/a/b.txt", "src/main.rs"]
@@ -51,7 +50,7 @@ async fn a_directory_is_listed_by_name(service: &Service) {
     let other = session_with(service, &files[..2]).await;
     let other = changed(service, &other, &files[2..]).await;
     let list = format!("/v1/sessions/{other}/files");
-    let others = all_rows(service, &format!("{list}?path=&recursive=true")).await;
+    let others = service.rows(&format!("{list}?path=&recursive=true")).await;
     assert_eq!(paths(&others), paths(&rows));
 }
 
@@ -59,17 +58,17 @@ async fn pages_list_everything_below_once(service: &Service) {
     let files: Vec<String> = (0..40).map(|n| format!("d{}/{n:02} ä%/x", n % 3)).collect();
     let changes: Vec<(&str, &str)> = files.iter().map(|path| (path.as_str(), "x")).collect();
     let session_id = session_with(service, &changes).await;
-    let whole = all_rows(
-        service,
-        &format!("/v1/sessions/{session_id}/files?recursive=true&limit=200"),
-    )
-    .await;
+    let whole = service
+        .rows(&format!("/v1/sessions/{session_id}/files?recursive=true&limit=200"))
+        .await;
     assert_eq!(whole.len(), 3 + 2 * files.len());
     for limit in [1, 7, 83] {
         let pages = format!("/v1/sessions/{session_id}/files?recursive=true&limit={limit}");
-        assert_eq!(all_rows(service, &pages).await, whole);
+        assert_eq!(service.rows(&pages).await, whole);
     }
-    let below = all_rows(service, &format!("/v1/sessions/{session_id}/files?path=d1&limit=3")).await;
+    let below = service
+        .rows(&format!("/v1/sessions/{session_id}/files?path=d1&limit=3"))
+        .await;
     assert_eq!(below.len(), 13);
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{changed, deleted, id_of, session, session_with, texts};
 use crate::http::service::{NOWHERE, Service};
 use crate::support::answer::Answer;
+use crate::support::members::assert_members;
 
 on_every_store! {
     the_nearest_common_ancestor_is_found,
@@ -44,7 +45,7 @@ async fn the_nearest_common_ancestor_is_found(service: &Service) {
     }
     // The root has the session without files above it.
     let found = ancestor(service, &left, &right).await;
-    assert_eq!((&found["depth"], &found["agent"]), (&json!(2), &json!("demo")));
+    assert_members!(found, {"depth": 2, "agent": "demo"});
     // Sessions of different lines have none.
     let stranger = session(service).await;
     let answer = service
@@ -76,10 +77,7 @@ async fn a_merge_has_the_changes_of_both(service: &Service) {
     let answer = merge(service, &left, &right).await;
     assert_eq!(answer.status, 201);
     let made = answer.ok();
-    assert_eq!(
-        (&made["parent_session_id"], &made["run_id"]),
-        (&json!(left), &Value::Null)
-    );
+    assert_members!(made, {"parent_session_id": left, "run_id": null});
     assert_eq!(made["message_count"], 2, "the talk is that of the session in the path");
     let both = left_text.replace("line 8", "LINE 8");
     let expected = [("left", "2"), ("new/x", "3"), ("right", "2"), ("text", both.as_str())];
@@ -167,8 +165,7 @@ async fn bad_merges_are_refused(service: &Service) {
         (json!({"with": one, "conflict": "x"}), "invalid_field", "/conflict"),
     ] {
         let answer = service.post(&path, &body).await;
-        answer.assert_problem(code);
-        assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{}", answer.text());
+        answer.assert_problem_at(code, pointer);
     }
     let first = changed(service, &one, &[("a", "1")]).await;
     let body = json!({"with": first, "conflict": "reject"});

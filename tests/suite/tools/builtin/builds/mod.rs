@@ -11,8 +11,9 @@ use values::clock::SystemClock;
 use values::session::EnvironmentState;
 use workspace::environment::Environment;
 
+use super::Desk;
 use super::shell::Host;
-use super::{Desk, assert_contains};
+use crate::support::text::assert_contains;
 
 const MAKEFILE: &[u8] = b"prog: main.o util.o\n\tcc -o prog main.o util.o\n\
                           %.o: %.c util.h\n\tcc -c $<\n\
@@ -76,9 +77,11 @@ async fn make_builds_what_was_edited_and_nothing_else() {
             "#include <stdio.h>\n#include \"util.h\"\nint main(void) { printf(\"%d\\n\", util()); }\n",
         )
         .await;
-        assert_contains(
-            &line.sh("make out prog && ./prog").await,
-            &["cc -c main.c", "cc -c util.c", "1\n"],
+        assert_contains!(
+            line.sh("make out prog && ./prog").await,
+            "cc -c main.c",
+            "cc -c util.c",
+            "1\n"
         );
         let up_to_date = "make: 'out' is up to date.\nmake: 'prog' is up to date.\n";
         assert_eq!(line.sh("make out prog").await, up_to_date);
@@ -93,14 +96,14 @@ async fn make_builds_what_was_edited_and_nothing_else() {
             .desk
             .call("edit_file", json!({"path": "util.c", "edits": edits}))
             .await;
-        assert_contains(&edited.unwrap(), &["1 replacement"]);
+        assert_contains!(edited.unwrap(), "1 replacement");
         line.next_on(places[1]).await;
         let built = line.sh("make prog && ./prog").await;
         assert_eq!(built, "cc -c util.c\ncc -o prog main.o util.o\n2\n");
         // An edit by a command, and a build that makes the same output again.
         line.sh("sed -i 's/return 2/return 2 /' util.c").await;
         line.next_on(places[0]).await;
-        assert_contains(&line.sh("make prog && ./prog").await, &["cc -c util.c\n", "2\n"]);
+        assert_contains!(line.sh("make prog && ./prog").await, "cc -c util.c\n", "2\n");
         line.sh("echo changed > other").await;
         line.next_on(places[1]).await;
         assert_eq!(line.sh("make prog").await, "make: 'prog' is up to date.\n");
@@ -201,20 +204,20 @@ async fn git_and_python_work_on_across_runs_and_hosts() {
         // The path of the traceback is one for the file tools.
         let path = failed.split('"').nth(1).unwrap();
         let read = line.desk.call("read_file", json!({"path": path})).await.unwrap();
-        assert_contains(&read, &["class T"]);
+        assert_contains!(read, "class T");
     }
     let edits = json!([{"old": "return 1", "new": "return 2"}]);
     let edited = line
         .desk
         .call("edit_file", json!({"path": "pkg/__init__.py", "edits": edits}))
         .await;
-    assert_contains(&edited.unwrap(), &["1 replacement"]);
+    assert_contains!(edited.unwrap(), "1 replacement");
     line.next_on(&on).await;
-    assert_contains(
-        &line
-            .sh("python3 -B -m unittest -q tests/test_f.py 2>&1; git diff --stat")
+    assert_contains!(
+        line.sh("python3 -B -m unittest -q tests/test_f.py 2>&1; git diff --stat")
             .await,
-        &["OK", "1 file changed"],
+        "OK",
+        "1 file changed"
     );
     line.next_on(&off).await;
     assert_eq!(

@@ -8,9 +8,9 @@ use serde_json::json;
 use test_support::languages::{node_prefix, python};
 use values::path_patterns::PathPatterns;
 
-use super::super::assert_contains;
 use super::super::shell::Host;
 use super::Line;
+use crate::support::text::assert_contains;
 
 const INSTALL: &str = "npm install --offline --no-audit --no-fund --loglevel=error";
 
@@ -31,7 +31,7 @@ impl Line {
     async fn edit(&self, path: &str, old: &str, new: &str) {
         let edits = json!([{"old": old, "new": new}]);
         let edited = self.desk.call("edit_file", json!({"path": path, "edits": edits})).await;
-        assert_contains(&edited.unwrap(), &["1 replacement"]);
+        assert_contains!(edited.unwrap(), "1 replacement");
     }
 
     async fn read(&self, path: &str) -> Result<String, String> {
@@ -77,14 +77,14 @@ async fn cargo_builds_what_was_edited_and_nothing_else() {
             ))
             .await;
             let run = "cargo run --offline 2>&1";
-            assert_contains(&line.sh(run).await, &["Compiling app v0.1.0", "Finished", "says 1\n"]);
+            assert_contains!(line.sh(run).await, "Compiling app v0.1.0", "Finished", "says 1\n");
             let is_built = |said: &str, value: u8| {
-                assert_contains(said, &["Finished", &format!("says {value}\n")]);
+                assert_contains!(said, "Finished", &format!("says {value}\n"));
                 said.contains("Compiling")
             };
             assert!(!is_built(&line.sh(run).await, 1));
             // File tools see the files either way.
-            assert_contains(&line.read("target/debug/app.d").await.unwrap(), &["src/lib.rs"]);
+            assert_contains!(line.read("target/debug/app.d").await.unwrap(), "src/lib.rs");
             assert_eq!(line.has_below("target/").await, !is_ephemeral);
 
             line.next_on(places[1]).await;
@@ -125,21 +125,21 @@ async fn npm_finds_a_local_package_and_its_edits() {
             .await;
         line.write("local/index.js", "module.exports = 'says 1';\n").await;
         line.sh(&format!("export PATH='{}/bin':$PATH", prefix.display())).await;
-        assert_contains(&line.sh(&format!("{INSTALL} ./local 2>&1")).await, &["added 1 package"]);
+        assert_contains!(line.sh(&format!("{INSTALL} ./local 2>&1")).await, "added 1 package");
         assert_eq!(line.sh("npm start -s 2>&1").await, "says 1\n");
-        assert_contains(&line.sh(&format!("{INSTALL} 2>&1")).await, &["up to date"]);
-        assert_contains(
-            &line.read("node_modules/.package-lock.json").await.unwrap(),
-            &["node_modules/local"],
+        assert_contains!(line.sh(&format!("{INSTALL} 2>&1")).await, "up to date");
+        assert_contains!(
+            line.read("node_modules/.package-lock.json").await.unwrap(),
+            "node_modules/local"
         );
         line.edit("local/index.js", "says 1", "says 2").await;
         assert_eq!(line.sh("npm start -s 2>&1").await, "says 2\n");
         for (host, number) in [&one, &other, &one].into_iter().zip(2..) {
             line.next_on(host).await;
             assert_eq!(line.has_below("node_modules/").await, !is_ephemeral);
-            assert_contains(&line.read("package-lock.json").await.unwrap(), &["\"local\""]);
+            assert_contains!(line.read("package-lock.json").await.unwrap(), "\"local\"");
             let expected = if is_ephemeral { "added 1 package" } else { "up to date" };
-            assert_contains(&line.sh(&format!("{INSTALL} 2>&1")).await, &[expected]);
+            assert_contains!(line.sh(&format!("{INSTALL} 2>&1")).await, expected);
             assert_eq!(line.sh("npm start -s 2>&1").await, format!("says {number}\n"));
             let (old, new) = (format!("says {number}"), format!("says {}", number + 1));
             line.edit("local/index.js", &old, &new).await;
@@ -174,24 +174,24 @@ async fn pytest_repeats_what_failed_and_reads_what_was_edited() {
             // The libraries of the tests have plugins that take seconds to load.
             line.sh("export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1").await;
             let test = |options: &str| format!("'{python}' -m pytest -q {options} 2>&1");
-            assert_contains(&line.sh(&test("")).await, &["1 failed, 1 passed"]);
+            assert_contains!(line.sh(&test("")).await, "1 failed, 1 passed");
             let compiled = "stat -c '%n %.9Y' pkg/__pycache__/*.pyc";
             let before = line.sh(compiled).await;
-            assert_contains(&before, &["pkg/__pycache__/__init__.cpython"]);
+            assert_contains!(before, "pkg/__pycache__/__init__.cpython");
 
             line.next_on(places[1]).await;
             assert_eq!(line.has_below("pkg/__pycache__/").await, ephemeral.is_empty());
             let failed = line.sh(&test("--last-failed")).await;
-            assert_contains(&failed, &["1 failed in"]);
+            assert_contains!(failed, "1 failed in");
             if ephemeral.is_empty() {
                 assert_eq!(line.sh(compiled).await, before, "nothing is compiled again");
             }
             line.edit("pkg/__init__.py", "return 1", "return 22").await;
             line.next_on(places[0]).await;
             let passed = line.sh(&test("--last-failed")).await;
-            assert_contains(&passed, &["1 passed in"]);
+            assert_contains!(passed, "1 passed in");
             line.next_on(places[1]).await;
-            assert_contains(&line.sh(&test("")).await, &["2 passed"]);
+            assert_contains!(line.sh(&test("")).await, "2 passed");
         }
     }
 }
