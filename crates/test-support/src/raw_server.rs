@@ -126,7 +126,10 @@ impl RawServer {
 
     /// Starts a server on an address of this machine.
     pub async fn start_on(address: &str, react: impl Fn(&RawRequest) -> RawReply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
+        Self::serve(TcpListener::bind(address).await.unwrap(), react)
+    }
+
+    fn serve(listener: TcpListener, react: impl Fn(&RawRequest) -> RawReply + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
         let hangs = Arc::<Hangs>::default();
@@ -166,8 +169,8 @@ impl RawServer {
             let permitted = Self::start(react.clone()).await;
             let address = format!("127.0.0.2:{}", permitted.port());
             // Another process may have the port.
-            if std::net::TcpListener::bind(&address).is_ok() {
-                let internal = Self::start_on(&address, |_| RawReply::text("internal")).await;
+            if let Ok(listener) = TcpListener::bind(&address).await {
+                let internal = Self::serve(listener, |_| RawReply::text("internal"));
                 return (permitted, internal);
             }
         }
