@@ -122,7 +122,7 @@ mod tests {
             ),
             (
                 vec![("a.toml", with("timeout = '1h'"))],
-                "a.toml: line 2: `timeout`: not a duration",
+                "a.toml: line 2: `timeout`: invalid value: string \"1h\", expected a duration",
             ),
             (
                 vec![("a.toml", with("[headers]\nx = { secret = 'unset' }"))],
@@ -186,7 +186,7 @@ mod tests {
             ),
             (
                 "command = 'a'\nmax_cpu_time = '1h'",
-                "line 2: `max_cpu_time`: not a duration",
+                "line 2: `max_cpu_time`: invalid value: string \"1h\", expected a duration",
             ),
             (
                 "command = 'a'\n[env]\n'A=B' = 'x'",

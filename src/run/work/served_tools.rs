@@ -1,7 +1,7 @@
 //! The tools of MCP servers in an execution.
 //!
-//! The tools are found once, when the run begins, so that the tools of a request do not change during
-//! the run. Subagents get theirs from their parent agent.
+//! The tools are found once, when the run begins, so that the tools of a request do not change
+//! during the run. Subagents get theirs from their parent agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

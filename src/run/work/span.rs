@@ -7,8 +7,8 @@ use values::tenant::TenantId;
 
 /// Creates the span of one attempt at a run. Every log line within it has these fields.
 ///
-/// The span has no parent, since a run outlives its request. Its level is `ERROR`, so that every filter
-/// that passes a line of the run also includes the span.
+/// The span has no parent, since a run outlives its request. Its level is `ERROR`, so that every
+/// filter that passes a line of the run also includes the span.
 pub(in crate::run) fn run_span(tenant: &TenantId, run_id: RunId, attempt: u32, request_id: Option<&str>) -> Span {
     tracing::error_span!(parent: None, "run.execute", %run_id, %tenant, attempt, request_id)
 }
