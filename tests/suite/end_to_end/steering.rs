@@ -158,7 +158,8 @@ async fn a_run_that_has_not_begun_reads_its_messages_when_it_does(database: Test
 
 /// Has the store refuse to note what becomes of messages while their run is in the queue.
 async fn refuse_notes(database: &TestDatabase) {
-    let queued = "exists (select 1 from run_queue q where q.tenant = new.tenant and q.run_id = new.run_id)";
+    let queued = "new.status = 'applied'
+        and exists (select 1 from run_queue q where q.tenant = new.tenant and q.run_id = new.run_id)";
     let trigger = match database.engine {
         Engine::Sqlite => format!(
             "create trigger refuse_notes before update on run_messages when {queued}
