@@ -27,7 +27,7 @@ pub use self::command_worker::CommandWorkerApp;
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 use crate::config::{Backend, Config};
-use crate::http::{HttpState, McpSettings};
+use crate::http::McpSettings;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::agents::AgentDirectory;
@@ -52,7 +52,8 @@ pub struct App {
     pub runs_commands_here: bool,
     /// The MCP servers that agents list.
     pub servers: Arc<McpServers>,
-    mcp: Option<Arc<McpSettings>>,
+    /// `None` if `/mcp` is not served.
+    pub mcp: Option<Arc<McpSettings>>,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
     /// The background loops.
@@ -141,20 +142,6 @@ impl App {
         self.background.spawn(supervisor.clone().keep("send webhooks", sending));
         self.background
             .spawn(supervisor.clone().keep("sweep the store", sweeping));
-    }
-
-    /// Returns the resources of HTTP handlers.
-    pub fn http_state(&self) -> HttpState {
-        let runs = &self.runs;
-        HttpState {
-            runs: Arc::clone(runs),
-            agents: Arc::clone(&runs.agents),
-            store: Arc::clone(&runs.store),
-            limits: Arc::clone(&runs.limits),
-            mcp: self.mcp.clone(),
-            clock: Arc::clone(&runs.clock),
-            ids: Arc::clone(&runs.ids),
-        }
     }
 
     /// Ends the background work and closes the board and the store. No run may be in progress.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -76,9 +77,9 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     }
     let limits = config.http.clone();
     let interface = if config.queue.role == ProcessRole::Worker {
-        http::probe_interface(app.http_state(), &limits)
+        http::probe_interface(Arc::clone(&app.runs), &limits)
     } else {
-        http::interface(app.http_state(), &limits)
+        http::interface(Arc::clone(&app.runs), app.mcp.clone(), &limits)
     };
     app.begin();
     let stop = CancellationToken::new();

@@ -93,7 +93,7 @@ pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Js
         limit,
         bytes: PAGE_BYTES,
     };
-    let list = call.api.service.agents.list(&call.tenant, &page).await?;
+    let list = call.api.runs.agents.list(&call.tenant, &page).await?;
     let last = list.agents.last().filter(|_| !list.is_last);
     let next = last.map(|agent| agent.definition.name.clone());
     let agents = list.agents.into_iter().map(|agent| AgentView::new(&call, agent));
@@ -106,11 +106,11 @@ pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Js
 ))]
 pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<Json<AgentView>, Problem> {
     let name = known_name(&path)?;
-    if let Some(agent) = call.api.service.agents.lookup(&call.tenant, name).await? {
+    if let Some(agent) = call.api.runs.agents.lookup(&call.tenant, name).await? {
         return Ok(Json(AgentView::new(&call, agent)));
     }
     // The caller may list all agents, so similar names reveal nothing.
-    let similar = call.api.service.agents.similar(&call.tenant, name, |_| true).await?;
+    let similar = call.api.runs.agents.similar(&call.tenant, name, |_| true).await?;
     Err(agent_not_found(name, similar.as_deref()))
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn put_agent(
 ) -> Result<Json<AgentView>, Problem> {
     query.finish()?;
     let definition = named(body, path.text("name"))?;
-    let agent = call.api.service.agents.put(&call.tenant, definition).await?;
+    let agent = call.api.runs.agents.put(&call.tenant, definition).await?;
     Ok(Json(AgentView::new(&call, agent)))
 }
 
@@ -138,7 +138,7 @@ pub(super) async fn put_agent(
 ))]
 pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    if call.api.service.agents.delete(&call.tenant, name).await? {
+    if call.api.runs.agents.delete(&call.tenant, name).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(agent_not_found(name, None))
@@ -156,7 +156,7 @@ pub(super) async fn reload_agents(
     State(api): State<Arc<Api>>,
     _: NoParameters,
 ) -> Result<Json<ReloadedAgents>, Problem> {
-    let configured = api.service.agents.reload().await?;
+    let configured = api.runs.agents.reload().await?;
     let agents = configured.values().map(|agent| ReloadedAgent {
         name: agent.definition.name.clone(),
         version: agent.version,
@@ -232,7 +232,7 @@ impl AgentView {
 
     /// Makes a view with the part of the definition that the caller may see.
     fn new(call: &Call, agent: AgentRecord) -> Self {
-        let mut view = Self::whole(&call.api.service.agents, agent);
+        let mut view = Self::whole(&call.api.runs.agents, agent);
         if let ShownDefinition::Whole(agent) = &view.definition
             && view.configured
             && !call.is_administrator()

@@ -35,7 +35,7 @@ pub(super) async fn list_deliveries(call: Call, mut query: QueryParameters) -> R
     let page = Paging::<DeliveryId>::take(query)?;
     let list = call
         .api
-        .service
+        .runs
         .store
         .delivery_list(&call.tenant, &filter, page.one_more());
     Ok(page.page(list.await?, |delivery| delivery.delivery_id))
@@ -53,12 +53,7 @@ pub(super) async fn get_delivery(
     _: NoParameters,
 ) -> Result<Json<DeliveryRecord>, Problem> {
     let delivery_id = path.id("delivery_id")?;
-    let delivery = call
-        .api
-        .service
-        .store
-        .delivery_lookup(&call.tenant, delivery_id)
-        .await?;
+    let delivery = call.api.runs.store.delivery_lookup(&call.tenant, delivery_id).await?;
     let delivery = delivery.ok_or_else(|| delivery_not_found(delivery_id))?;
     Ok(Json(delivery))
 }
@@ -78,7 +73,7 @@ pub(super) async fn redeliver(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let redelivered = run::redeliver(&call.api.service.runs, &call.tenant, delivery_id, key.as_ref()).await?;
+    let redelivered = run::redeliver(&call.api.runs, &call.tenant, delivery_id, key.as_ref()).await?;
     let Redelivered {
         mut delivery,
         is_replay,

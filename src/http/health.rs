@@ -36,7 +36,7 @@ pub(super) fn is_probe(path: &str) -> bool {
     (status = 200, description = "The service is ready", body = Health),
 ))]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
-    let down = api.service.runs.supervisor.loops_down();
+    let down = api.runs.supervisor.loops_down();
     if !down.is_empty() {
         let detail = format!(
             "a part of the service has failed and is being restarted: {}",
@@ -44,6 +44,6 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, 
         );
         return Err(Problem::new(ProblemCode::NotReady, detail));
     }
-    api.readiness.check(&*api.service.store).await?;
+    api.readiness.check(&*api.runs.store).await?;
     Ok(Json(Health { status: "ready" }))
 }

@@ -17,17 +17,20 @@ use utoipa_axum::{PathItemExt as _, routes};
 use super::auth::require_scope;
 use super::described::complete;
 use super::docs::{self, ApiDescription};
+use super::frames::Frames;
 use super::guards::{
     api_not_served, check_head, count_bytes, limit_time, method_not_allowed, respond_to_panic, route_not_found,
 };
 use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
+use super::mcp_settings::McpSettings;
 use super::observe::observe;
 use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
-use super::state::{Api, HttpState};
+use super::state::Api;
 use super::{agents, deliveries, guides, health, mcp, runs, sessions, threads};
+use crate::run::RunContext;
 use store::keys::Scope;
 
 /// The routes, and the resources that they share.
@@ -38,8 +41,8 @@ pub struct Interface {
 }
 
 /// Makes the whole interface.
-pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
-    let api = api(state, limits);
+pub fn interface(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Interface {
+    let api = api(runs, mcp, limits);
     let scoped = |routes: Router<Arc<Api>>, scope| {
         routes.route_layer(from_fn_with_state((Arc::clone(&api), Some(scope)), require_scope))
     };
@@ -58,20 +61,21 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
 }
 
 /// Makes the router of a process that answers probes only.
-pub fn probe_interface(state: HttpState, limits: &HttpLimits) -> Interface {
-    guarded(open().route("/{*path}", any(api_not_served)), api(state, limits))
+pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface {
+    guarded(open().route("/{*path}", any(api_not_served)), api(runs, None, limits))
 }
 
-fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
-    let keys = KeyCache::new(Arc::clone(&state.store));
+fn api(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Arc<Api> {
+    let keys = KeyCache::new(Arc::clone(&runs.store));
     Arc::new(Api {
-        service: state,
+        runs,
+        mcp,
         limits: limits.clone(),
         keys,
         readiness: Readiness::default(),
         readers: Arc::default(),
         in_flight: InFlight::new(limits.max_bytes_in_flight),
-        frames: runs::Frames::default(),
+        frames: Frames::default(),
     })
 }
 
@@ -96,7 +100,7 @@ async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Resp
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    let response = observe(&*api.service.ids, request, answer).await;
+    let response = observe(&*api.runs.ids, request, answer).await;
     if is_indented { indent(response) } else { response }
 }
 

@@ -155,9 +155,9 @@ async fn close<S>(
         let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
             return;
         };
-        let response = respond_unread(problem, &*api.service.ids);
+        let response = respond_unread(problem, &*api.runs.ids);
         exchange.begin();
-        let bytes = response_bytes(response, api.service.clock.now()).await;
+        let bytes = response_bytes(response, api.runs.clock.now()).await;
         // If the peer is gone, the response is lost.
         let _ = io.write_all(&bytes).await;
     }

@@ -20,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Handles a request of the tenant, or refuses it if the rate is exceeded. The headers of each
 /// response state the rest of the quota.
 pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
-    let standing = api.service.runs.count_request(tenant).await;
+    let standing = api.runs.count_request(tenant).await;
     let refusal = standing.as_ref().and_then(too_often);
     let mut response = match refusal {
         None => answer.await,
@@ -68,7 +68,7 @@ impl Api {
     /// Counts one more reader of the tenant, which follows a run or waits for one. Dropping the
     /// share ends the count.
     pub(super) fn take_reader(&self, tenant: &TenantId) -> Result<TenantShare, Problem> {
-        let limit = self.service.limits.of(tenant).readers;
+        let limit = self.runs.limits.of(tenant).readers;
         self.readers.take(tenant, limit).ok_or_else(|| {
             let limit = limit.unwrap_or_default();
             let words =

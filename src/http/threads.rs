@@ -77,7 +77,7 @@ pub(super) async fn list_threads(call: Call, query: QueryParameters) -> Result<J
         after: page.after.clone(),
         limit: page.limit + 1,
     };
-    let threads = call.api.service.store.thread_list(&call.tenant, &threads).await?;
+    let threads = call.api.runs.store.thread_list(&call.tenant, &threads).await?;
     Ok(page.page(threads, |thread| thread.name.clone()))
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn get_thread(
     _: NoParameters,
 ) -> Result<Json<ThreadRecord>, Problem> {
     let name = known_name(&path)?;
-    let thread = call.api.service.store.thread_lookup(&call.tenant, &name).await?;
+    let thread = call.api.runs.store.thread_lookup(&call.tenant, &name).await?;
     thread.map(Json).ok_or_else(|| thread_not_found(name.as_str()))
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn list_thread_messages(
 ) -> Result<Response, Problem> {
     let range = MessageRange::take(query)?;
     let name = known_name(&path)?;
-    let thread = call.api.service.store.thread_lookup(&call.tenant, &name).await?;
+    let thread = call.api.runs.store.thread_lookup(&call.tenant, &name).await?;
     let thread = thread.ok_or_else(|| thread_not_found(name.as_str()))?;
     let of = |messages| ThreadMessageList {
         session_id: thread.session_id,
@@ -149,7 +149,7 @@ pub(super) async fn put_thread(
     let name: ThreadName =
         name.map_err(|error: ParseThreadNameError| Problem::invalid_field("name", error.to_string()))?;
     let (session_id, expected) = body.into_parts(&headers)?;
-    let (store, now) = (&call.api.service.store, call.api.service.clock.now());
+    let (store, now) = (&call.api.runs.store, call.api.runs.clock.now());
     match store.thread_put(&call.tenant, &name, session_id, expected, now).await? {
         ThreadPut::Moved(thread) => Ok(Json(thread)),
         ThreadPut::Unexpected(thread) => Err(thread_moved(&name, thread)),
@@ -164,7 +164,7 @@ pub(super) async fn put_thread(
 ))]
 pub(super) async fn delete_thread(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    match call.api.service.store.thread_delete(&call.tenant, &name).await? {
+    match call.api.runs.store.thread_delete(&call.tenant, &name).await? {
         ThreadDelete::Deleted => Ok(StatusCode::NO_CONTENT),
         ThreadDelete::Absent => Err(thread_not_found(name.as_str())),
         ThreadDelete::Busy(run_id) => Err(Refusal::ThreadAtWork { name, run_id }.into()),

@@ -46,7 +46,7 @@ pub(super) async fn call_tool(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let call = &server.call;
-    let agent = call.api.service.agents.lookup(&call.tenant, &request.name).await;
+    let agent = call.api.runs.agents.lookup(&call.tenant, &request.name).await;
     if agent.map_err(Problem::from)?.is_none() {
         let name: String = request.name.chars().take(MAX_NAME).collect();
         return Err(invalid(format!("Unknown tool: {name}")));
@@ -85,12 +85,12 @@ async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let call = &server.call;
-    let found = run_lookup(&call.api.service.runs, &call.tenant, run_id).await;
+    let found = run_lookup(&call.api.runs, &call.tenant, run_id).await;
     let run = found
         .map_err(Problem::from)?
         .filter(|run| matches!(run.summary.status, RunStatus::Waiting | RunStatus::Answered));
     let run = run.ok_or_else(|| invalid("the run that asked is gone: call the tool again without requestState"))?;
-    let (run, now) = (Arc::new(run), call.api.service.clock.now());
+    let (run, now) = (Arc::new(run), call.api.runs.clock.now());
     match questions::answers(server, &run, responses, now).await? {
         None => respond(server, &run, binding, context).await,
         Some(answers) => {
@@ -132,7 +132,7 @@ async fn end_of(
     let (call, run_id) = (&server.call, handle.run_id);
     let mut ending = pin!(handle.result());
     let ended = if let Some(token) = context.meta.get_progress_token() {
-        let following = follow(&call.api.service.runs, &call.tenant, run_id, 0).await;
+        let following = follow(&call.api.runs, &call.tenant, run_id, 0).await;
         let reporting = async {
             if let Ok(Some(following)) = following {
                 report(following.events, context.peer.clone(), token).await;
@@ -161,7 +161,7 @@ async fn respond(
 ) -> Result<CallToolResponse, ErrorData> {
     let can_ask = is_stateless(context) && questions::can_ask(context.client_capabilities().as_ref());
     if run.summary.status == RunStatus::Waiting && can_ask {
-        let now = server.call.api.service.clock.now();
+        let now = server.call.api.runs.clock.now();
         if let Some(requests) = questions::requests(server, run, now).await? {
             let state = request_state::seal(server, binding, run)?;
             return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());

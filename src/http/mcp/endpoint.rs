@@ -36,7 +36,7 @@ pub(in crate::http) async fn serve_mcp(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Some(settings) = api.service.mcp.clone() else {
+    let Some(settings) = api.mcp.clone() else {
         return Err(Problem::new(ProblemCode::RouteNotFound, "`http.mcp.enabled` is false"));
     };
     check_origin(request.headers(), &settings)?;

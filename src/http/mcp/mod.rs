@@ -17,7 +17,6 @@ mod handler;
 mod message;
 mod origin;
 mod server;
-mod settings;
 
 mod call;
 mod outcome;
@@ -37,4 +36,3 @@ mod resources;
 mod errors;
 
 pub(super) use self::endpoint::serve_mcp;
-pub use self::settings::{McpAccess, McpKeyError, McpSettings};

@@ -5,9 +5,9 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::settings::McpSettings;
 use crate::http::codes::ProblemCode;
 use crate::http::host::is_own_origin;
+use crate::http::mcp_settings::McpSettings;
 use crate::http::problem::Problem;
 
 /// Refuses pages of other origins than the service's own and the configured ones.

@@ -60,7 +60,7 @@ pub(super) fn open(server: &McpServer, binding: &Binding, sealed: &str) -> Resul
         tracing::debug!(error = &error as &dyn std::error::Error, "a requestState was refused");
         invalid("this requestState was not made for this caller and this request: call the tool again without it")
     })?;
-    if state.expires_at <= server.call.api.service.clock.now() {
+    if state.expires_at <= server.call.api.runs.clock.now() {
         return Err(invalid(
             "the requestState has expired, and so have the calls that it was about: call the tool again without it",
         ));

@@ -72,7 +72,7 @@ pub(super) async fn list(server: &McpServer, cursor: Option<String>) -> Result<L
     };
     let call = &server.call;
     let filter = SessionFilter::default();
-    let sessions = call.api.service.store.session_list(&call.tenant, &filter, page).await;
+    let sessions = call.api.runs.store.session_list(&call.tenant, &filter, page).await;
     let mut sessions = sessions.map_err(Problem::from)?;
     let has_more = sessions.len() > PAGE as usize;
     sessions.truncate(PAGE as usize);
@@ -162,7 +162,7 @@ fn resource(head: &SessionHead) -> Resource {
 
 async fn session(server: &McpServer, id: SessionId, uri: &str) -> Result<ResourceContents, Unreadable> {
     let call = &server.call;
-    let head = call.api.service.store.session_lookup(&call.tenant, id).await;
+    let head = call.api.runs.store.session_lookup(&call.tenant, id).await;
     let Some(head) = head.map_err(Problem::from)? else {
         return Err(absent_session(call, id).await.into());
     };
@@ -186,7 +186,7 @@ async fn directory(
     uri: &str,
 ) -> Result<ResourceContents, Unreadable> {
     let call = &server.call;
-    let tree = open_files(&call.api.service.runs, &call.tenant, id).await;
+    let tree = open_files(&call.api.runs, &call.tenant, id).await;
     let tree = tree.map_err(Problem::from)?;
     let room = directory_room(&tree, path).await.map_err(tree_problem)?;
     server.hold(call.api.in_flight.take_soon(&call.tenant, room).await?);
@@ -204,7 +204,7 @@ async fn directory(
 
 async fn file(server: &McpServer, id: SessionId, path: &FilePath, uri: &str) -> Result<ResourceContents, Unreadable> {
     let call = &server.call;
-    let tree = open_files(&call.api.service.runs, &call.tenant, id).await;
+    let tree = open_files(&call.api.runs, &call.tenant, id).await;
     let tree = tree.map_err(Problem::from)?;
     let entry = file_entry(&tree, path).await.map_err(tree_problem)?;
     let Entry::File { size, .. } = entry else {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::settings::McpSettings;
 use crate::http::auth::Call;
+use crate::http::mcp_settings::McpSettings;
 use store::keys::Scope;
 use tasks::fair_share::Share;
 

@@ -34,7 +34,7 @@ pub(super) fn answering(
 /// Starts a run. The inner error is for the caller, the outer one for the log.
 pub(super) async fn start(server: &McpServer, request: RunRequest) -> Result<Result<RunHandle, Problem>, ErrorData> {
     let call = &server.call;
-    let started = run::start(&call.api.service.runs, call.tenant.clone(), request).await;
+    let started = run::start(&call.api.runs, call.tenant.clone(), request).await;
     match started.map_err(Problem::from) {
         Ok(handle) => Ok(Ok(handle)),
         Err(problem) if problem.cause_chain().is_some() => Err(error_of(&problem)),

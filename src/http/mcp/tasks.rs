@@ -62,7 +62,7 @@ pub(super) async fn update(server: &McpServer, request: UpdateTaskParams) -> Res
     if run.summary.status != RunStatus::Waiting {
         return Ok(());
     }
-    let now = server.call.api.service.clock.now();
+    let now = server.call.api.runs.clock.now();
     if questions::open_calls(&run, now).next().is_none() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub(super) async fn cancel(server: &McpServer, task_id: &str) -> Result<(), Erro
         return Ok(());
     }
     let call = &server.call;
-    let (runs, run_id) = (&call.api.service.runs, run.summary.run_id);
+    let (runs, run_id) = (&call.api.runs, run.summary.run_id);
     let cancelled = control_run(runs, &call.tenant, run_id, RunControl::Cancel).await;
     cancelled.map(drop).map_err(|refusal| error_of(&refusal.into()))
 }
@@ -110,7 +110,7 @@ async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, Arc<RunR
 
 async fn lookup(server: &McpServer, run_id: RunId) -> Result<Option<RunRecord>, ErrorData> {
     let call = &server.call;
-    let found = run_lookup(&call.api.service.runs, &call.tenant, run_id).await;
+    let found = run_lookup(&call.api.runs, &call.tenant, run_id).await;
     Ok(found.map_err(Problem::from)?)
 }
 
@@ -123,7 +123,7 @@ async fn next_run(server: &McpServer, task: RunId, waiting: &RunSummary) -> Resu
     };
     let page = Page { before: None, limit: 1 };
     let call = &server.call;
-    let found = run_list(&call.api.service.runs, &call.tenant, &filter, page).await;
+    let found = run_list(&call.api.runs, &call.tenant, &filter, page).await;
     Ok(found.map_err(Problem::from)?.first().map(|run| run.run_id))
 }
 
@@ -132,7 +132,7 @@ async fn waiting(
     run: &Arc<RunRecord>,
     context: &RequestContext<RoleServer>,
 ) -> Result<TaskPayload, ErrorData> {
-    let now = server.call.api.service.clock.now();
+    let now = server.call.api.runs.clock.now();
     if questions::open_calls(run, now).next().is_none() {
         return completed(&tool_error("nobody has answered the calls of the run in time"));
     }

@@ -27,7 +27,7 @@ pub(super) async fn list(server: &McpServer, cursor: Option<String>) -> Result<L
         bytes: PAGE_BYTES,
     };
     let call = &server.call;
-    let agents = call.api.service.agents.list(&call.tenant, &page).await;
+    let agents = call.api.runs.agents.list(&call.tenant, &page).await;
     let list = agents.map_err(Problem::from)?;
     let last = list.agents.last().filter(|_| !list.is_last);
     let next = last.map(|agent| encode_cursor(&agent.definition.name));

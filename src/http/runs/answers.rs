@@ -44,7 +44,7 @@ pub(in crate::http) async fn answer_run(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let run_id: RunId = path.id("run_id")?;
-    let run = run_lookup(&call.api.service.runs, &call.tenant, run_id).await?;
+    let run = run_lookup(&call.api.runs, &call.tenant, run_id).await?;
     let run = found(&call, run_id, run).await?.summary;
     // An answered run may be answered by a repeated request, or in a branch.
     if !matches!(run.status, RunStatus::Waiting | RunStatus::Answered) {

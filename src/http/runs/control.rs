@@ -96,7 +96,7 @@ pub(in crate::http) async fn steer_run(
     query.finish()?;
     let run_id: RunId = path.id("run_id")?;
     let (id, message) = body.into_message()?;
-    let (runs, tenant) = (&call.api.service.runs, &call.tenant);
+    let (runs, tenant) = (&call.api.runs, &call.tenant);
     run::check_key(runs, tenant, key.as_ref(), run_id.as_uuid()).await?;
     let status = run::steer_run(runs, tenant, run_id, id.clone(), message).await?;
     let code = accepted_if(status == SteeringStatus::Received);
@@ -109,7 +109,7 @@ async fn control(
     key: Option<RequestKey>,
     control: RunControl,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    let (runs, tenant) = (&call.api.service.runs, &call.tenant);
+    let (runs, tenant) = (&call.api.runs, &call.tenant);
     run::check_key(runs, tenant, key.as_ref(), run_id.as_uuid()).await?;
     let ControlOutcome { run, came_too_late } = run::control_run(runs, tenant, run_id, control).await?;
     let mut summary = run.summary.clone();

@@ -68,7 +68,7 @@ pub(super) async fn start_run(
     let request = by_size(&call.tenant, bytes, decode).await?;
     let request = RunRequest { request_id, ..request };
     let mode = request.mode;
-    let handle = run::start(&call.api.service.runs, call.tenant.clone(), request)
+    let handle = run::start(&call.api.runs, call.tenant.clone(), request)
         .await
         .map_err(|refusal| call.problem(refusal))?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);

@@ -13,9 +13,9 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::event_forms::EventForm;
-use super::frames::{NoRoom, RunFrames, write_data};
 use super::read::found;
 use crate::http::auth::Call;
+use crate::http::frames::{NoRoom, RunFrames, write_data};
 use crate::http::guards::within;
 use crate::http::headers;
 use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
@@ -61,7 +61,7 @@ pub(in crate::http) async fn follow_run(
     let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
     let reader = call.api.take_reader(&call.tenant)?;
-    let following = follow(&call.api.service.runs, &call.tenant, run_id, after);
+    let following = follow(&call.api.runs, &call.tenant, run_id, after);
     let followed = within(call.api.limits.request_timeout, following).await??;
     let followed = found(&call, run_id, followed).await?;
     if followed.is_over && last_read.is_some() {

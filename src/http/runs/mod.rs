@@ -6,15 +6,12 @@ mod control;
 mod create;
 mod event_forms;
 mod events;
-mod frames;
 mod preference;
 mod read;
-mod recent_frames;
 mod request;
 
 pub(super) use self::answers::{__path_answer_run, answer_run};
 pub(super) use self::control::{__path_cancel_run, __path_steer_run, __path_stop_run, cancel_run, steer_run, stop_run};
 pub(super) use self::create::{__path_create_run, create_run};
 pub(super) use self::events::{__path_follow_run, follow_run};
-pub(super) use self::frames::Frames;
 pub(super) use self::read::{__path_get_run, __path_list_runs, __path_list_steps, get_run, list_runs, list_steps};

@@ -59,7 +59,7 @@ pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -
         },
     };
     let page = Paging::<RunId>::take(query)?;
-    let list = run_list(&call.api.service.runs, &call.tenant, &filter, page.one_more()).await?;
+    let list = run_list(&call.api.runs, &call.tenant, &filter, page.one_more()).await?;
     let key = |run: &RunSummary| run.run_id;
     Ok(Json(ListPage::new(list, page.limit, key, RunSummaryView::from)))
 }
@@ -88,7 +88,7 @@ pub(in crate::http) async fn get_run(
 }
 
 async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
-    let reading = run_wait(&call.api.service.runs, &call.tenant, run_id, wait);
+    let reading = run_wait(&call.api.runs, &call.tenant, run_id, wait);
     let run = within(wait + call.api.limits.request_timeout, reading).await??;
     found(call, run_id, run).await
 }
@@ -134,9 +134,9 @@ pub(in crate::http) async fn list_steps(
 ) -> Result<Response, Problem> {
     let paging = Paging::take_with(query, u32::MAX)?;
     let run_id = path.id("run_id")?;
-    let bytes = steps_size(&call.api.service.runs, &call.tenant, run_id).await?;
+    let bytes = steps_size(&call.api.runs, &call.tenant, run_id).await?;
     let room = call.api.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
-    let steps = step_list(&call.api.service.runs, &call.tenant, run_id).await?;
+    let steps = step_list(&call.api.runs, &call.tenant, run_id).await?;
     let steps = found(&call, run_id, steps).await?;
     let first = paging.after.map_or(0, |StepIndex(index)| index);
     let rest = (1..).zip(steps).skip(usize::try_from(first).unwrap_or(usize::MAX));
@@ -164,6 +164,6 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
 pub(super) async fn found<T>(call: &Call, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(absent_run(&call.api.service.runs, &call.tenant, run_id).await.into()),
+        None => Err(absent_run(&call.api.runs, &call.tenant, run_id).await.into()),
     }
 }

@@ -136,7 +136,7 @@ struct Compared {
 impl Pair<'_> {
     /// Reads pages until the messages differ. Returns the share of the last pages.
     async fn compare(&self) -> Result<(Compared, Share), Problem> {
-        let store = &self.call.api.service.store;
+        let store = &self.call.api.runs.store;
         let [left, right] = self.sessions;
         let states =
             store.states_size(&self.call.tenant, left).await? + store.states_size(&self.call.tenant, right).await?;
@@ -162,7 +162,7 @@ impl Pair<'_> {
 
     /// Counts the messages of the stored segments that both begin with, without reading them.
     async fn shared_segments(&self) -> Result<u64, Problem> {
-        let store = &self.call.api.service.store;
+        let store = &self.call.api.runs.store;
         let [left_id, right_id] = self.sessions;
         let mut shared = 0;
         loop {
@@ -200,13 +200,13 @@ impl Pair<'_> {
 
     /// Compares the states, which have `bytes` bytes together, and the files.
     async fn states(&self, bytes: u64) -> Result<(StatesDiff, FilesDiff), Problem> {
-        let store = &self.call.api.service.store;
+        let store = &self.call.api.runs.store;
         let [left, right] = self.sessions;
         let left = self.found(0, store.states_load(&self.call.tenant, left).await?).await?;
         let right = self
             .found(1, store.states_load(&self.call.tenant, right).await?)
             .await?;
-        let runs = &self.call.api.service.runs;
+        let runs = &self.call.api.runs;
         let trees = [&left, &right].map(|bundle| tree_of(runs, &self.call.tenant, &bundle.environment));
         let files = diff_files(&self.call.tenant, &trees[0], &trees[1])
             .await
@@ -244,7 +244,7 @@ pub(in crate::http) async fn verify_session(
     _: NoParameters,
 ) -> Result<Json<Verification>, Problem> {
     let session_id = path.id("session_id")?;
-    let report = call.api.service.store.session_verify(&call.tenant, session_id).await?;
+    let report = call.api.runs.store.session_verify(&call.tenant, session_id).await?;
     let report = found(&call, session_id, report).await?;
     Ok(Json(Verification {
         session_id,

@@ -25,7 +25,7 @@ pub(in crate::http) async fn delete_session(
     let descendants = query.parsed("descendants")?.unwrap_or(false);
     query.finish()?;
     let session_id = path.id("session_id")?;
-    let problem = match remove_session(&call.api.service.runs, &call.tenant, session_id, descendants).await? {
+    let problem = match remove_session(&call.api.runs, &call.tenant, session_id, descendants).await? {
         Removal::Removed => return Ok(StatusCode::NO_CONTENT),
         Removal::NotFound => return found(&call, session_id, None).await,
         Removal::HasDescendants => Problem::new(

@@ -41,8 +41,8 @@ pub(in crate::http) async fn import_session(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let api = Arc::clone(&call.api);
-    let request = by_size(&call.tenant, bytes, move || body.into_request(&api.service, key)).await?;
-    let imported = import::import_session(&call.api.service.runs, call.tenant.clone(), request).await?;
+    let request = by_size(&call.tenant, bytes, move || body.into_request(&api.runs, key)).await?;
+    let imported = import::import_session(&call.api.runs, call.tenant.clone(), request).await?;
     let Imported { bundle, is_replay } = imported;
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;

@@ -10,9 +10,8 @@ use crate::http::checks::{check_agent_name, check_metadata, check_section, check
 use crate::http::codes::ProblemCode;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
-use crate::http::state::HttpState;
-use crate::run::RequestKey;
 use crate::run::import::{ImportContext, ImportRequest};
+use crate::run::{RequestKey, RunContext};
 use values::clock::Timestamp;
 use values::ids::MessageId;
 use values::json::{Object, Unread, escape_token};
@@ -100,7 +99,7 @@ pub(in crate::http) struct ImportMessage {
 
 impl ImportSession {
     /// Checks the values, and makes a request from them.
-    pub(super) fn into_request(self, service: &HttpState, key: Option<RequestKey>) -> Result<ImportRequest, Problem> {
+    pub(super) fn into_request(self, ctx: &RunContext, key: Option<RequestKey>) -> Result<ImportRequest, Problem> {
         if let Some(name) = &self.agent {
             check_agent_name(name, "/agent")?;
         }
@@ -125,7 +124,7 @@ impl ImportSession {
         let messages: Vec<_> = messages
             .into_iter()
             .enumerate()
-            .map(|(index, message)| message.into_message(index, service))
+            .map(|(index, message)| message.into_message(index, ctx))
             .collect::<Result<_, _>>()?;
         Ok(ImportRequest {
             agent: self.agent,
@@ -138,7 +137,7 @@ impl ImportSession {
 }
 
 impl ImportMessage {
-    fn into_message(self, index: usize, service: &HttpState) -> Result<Message, Problem> {
+    fn into_message(self, index: usize, ctx: &RunContext) -> Result<Message, Problem> {
         let pointer = format!("/message_history_state/messages/{index}");
         check_section(&self.tags.section, &format!("{pointer}/tags/section"))?;
         check_year(self.created_at, &format!("{pointer}/created_at"))?;
@@ -149,14 +148,14 @@ impl ImportMessage {
             decode_parts(&self.content, &pointer)?
         };
         Ok(Message {
-            id: self.id.unwrap_or_else(|| MessageId::generate(&*service.ids)),
+            id: self.id.unwrap_or_else(|| MessageId::generate(&*ctx.ids)),
             role: self.role,
             name: self.name,
             content,
             tags: self.tags,
             provider_fields: self.provider_fields,
             metadata: self.metadata,
-            created_at: self.created_at.unwrap_or_else(|| service.clock.now()),
+            created_at: self.created_at.unwrap_or_else(|| ctx.clock.now()),
             unread: Unread::default(),
         })
     }

@@ -67,7 +67,7 @@ pub(in crate::http) async fn list_lineage(
     let session_id = path.id("session_id")?;
     let lineage = call
         .api
-        .service
+        .runs
         .store
         .session_lineage(&call.tenant, session_id, page.one_more());
     let lineage = found(&call, session_id, lineage.await?).await?;
@@ -89,7 +89,7 @@ pub(in crate::http) async fn list_children(
 ) -> Result<Json<Sessions>, Problem> {
     let page = Paging::take(query)?;
     let session_id = path.id("session_id")?;
-    let parent = call.api.service.store.session_lookup(&call.tenant, session_id).await?;
+    let parent = call.api.runs.store.session_lookup(&call.tenant, session_id).await?;
     found(&call, session_id, parent).await?;
     let filter = SessionFilter {
         parent: Some(session_id),
@@ -99,10 +99,6 @@ pub(in crate::http) async fn list_children(
 }
 
 async fn respond(call: &Call, filter: &SessionFilter, page: &Paging<SessionId>) -> Result<Json<Sessions>, Problem> {
-    let sessions = call
-        .api
-        .service
-        .store
-        .session_list(&call.tenant, filter, page.one_more());
+    let sessions = call.api.runs.store.session_list(&call.tenant, filter, page.one_more());
     Ok(page.page(sessions.await?, |head| head.session_id))
 }

@@ -55,7 +55,7 @@ pub(in crate::http) async fn get_session(
     query.finish()?;
     let session_id = path.id("session_id")?;
     if include.is_nothing() || headers.contains_key(header::IF_NONE_MATCH) {
-        let head = call.api.service.store.session_lookup(&call.tenant, session_id).await?;
+        let head = call.api.runs.store.session_lookup(&call.tenant, session_id).await?;
         let head = found(&call, session_id, head).await?;
         if etag::caller_has(&headers, head.root_hash) {
             return Ok((StatusCode::NOT_MODIFIED, etag::headers(head.root_hash)).into_response());
@@ -69,7 +69,7 @@ pub(in crate::http) async fn get_session(
 
 /// Responds with the states, and streams the messages from the store.
 pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: Include) -> Result<Response, Problem> {
-    let bytes = call.api.service.store.states_size(&call.tenant, session_id).await?;
+    let bytes = call.api.runs.store.states_size(&call.tenant, session_id).await?;
     let mut reader = PageReader::new(call, session_id);
     let plan = if include.messages() {
         Some(found(call, session_id, reader.plan(0, u32::MAX).await?).await?)
@@ -79,7 +79,7 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
     let cost = plan.as_ref().map_or(0, |plan| plan.cost);
     let cost = reading(bytes).saturating_add(cost);
     let mut share = call.api.in_flight.take_soon(&call.tenant, cost).await?;
-    let bundle = call.api.service.store.states_load(&call.tenant, session_id).await?;
+    let bundle = call.api.runs.store.states_load(&call.tenant, session_id).await?;
     let bundle = found(call, session_id, bundle).await?;
     let headers = etag::headers(bundle.head.root_hash);
     let view = SessionView::new(&bundle, include.without_messages());

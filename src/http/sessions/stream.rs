@@ -113,7 +113,7 @@ impl PageReader {
     /// Plans the next page without reading it. Returns `None` if the session does not exist.
     pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
-            let store = &self.call.api.service.store;
+            let store = &self.call.api.runs.store;
             let listed = store
                 .segment_list(&self.call.tenant, self.session_id, from, limit)
                 .await?;
@@ -142,7 +142,7 @@ impl PageReader {
 
     /// Reads the planned page. The caller must hold room for it.
     pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
-        let store = &self.call.api.service.store;
+        let store = &self.call.api.runs.store;
         let from = plan.indexes.start;
         let messages = store
             .message_list(&self.call.tenant, self.session_id, plan.indexes)

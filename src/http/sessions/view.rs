@@ -157,6 +157,6 @@ pub(super) async fn found<T>(call: &Call, session_id: SessionId, value: Option<T
 
 /// Makes the problem of a session id that is reserved or unknown.
 pub(in crate::http) async fn absent_session(call: &Call, session_id: SessionId) -> Problem {
-    let absent = run::read::absent_session(&call.api.service.runs, &call.tenant, session_id);
+    let absent = run::read::absent_session(&call.api.runs, &call.tenant, session_id);
     absent.await.into()
 }

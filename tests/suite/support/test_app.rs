@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_runtime::api_key;
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Config, Sources};
-use agent_runtime::http::{self, HttpState};
+use agent_runtime::http;
 use agent_runtime::run::process;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
 use secrecy::ExposeSecret as _;
@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(crate) struct TestApp {
     pub(crate) app: App,
     pub(crate) address: SocketAddr,
-    /// The clock of the HTTP interface.
+    /// The clock of the requests and of the runs.
     pub(crate) clock: Arc<MovableClock>,
     client: Client,
     stop: CancellationToken,
@@ -85,17 +85,14 @@ impl TestApp {
             .sandbox_helper
             .get_or_insert(env!("CARGO_BIN_EXE_agent-runtime").into());
         let config = config_for(store_url, mock, settings);
-        let app = App::build(&config, extensions).await.unwrap();
-        app.begin();
+        let mut app = App::build(&config, extensions).await.unwrap();
         let clock = Arc::new(MovableClock::default());
+        Arc::get_mut(&mut app.runs).unwrap().clock = Arc::clone(&clock) as _;
+        app.begin();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = config.http.clone();
-        let state = HttpState {
-            clock: Arc::clone(&clock) as _,
-            ..app.http_state()
-        };
-        let interface = http::interface(state, &limits);
+        let interface = http::interface(Arc::clone(&app.runs), app.mcp.clone(), &limits);
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
         let server = tokio::spawn(async move {

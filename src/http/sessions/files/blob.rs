@@ -44,7 +44,7 @@ impl FromRequest<Arc<Api>> for FileBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        let limit = api.service.runs.workspace.file_bytes;
+        let limit = api.runs.workspace.file_bytes;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (bytes, room) = read_bytes(request, api, limit, COPIES).await?.into_parts();
         Ok(Self {
@@ -76,7 +76,7 @@ pub(in crate::http) async fn put_blob(
         let words = format!("the body has the hash {actual}");
         return Err(Problem::new(ProblemCode::HashMismatch, words));
     }
-    let stored = store_blob(&call.api.service.runs, &call.tenant, hash, body.bytes.clone()).await?;
+    let stored = store_blob(&call.api.runs, &call.tenant, hash, body.bytes.clone()).await?;
     let status = if stored.is_known {
         StatusCode::OK
     } else {

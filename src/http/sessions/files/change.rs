@@ -33,6 +33,6 @@ pub(in crate::http) async fn change_files(
     query.finish()?;
     let session_id = path.id("session_id")?;
     let request = by_size(&call.tenant, bytes, move || body.into_request(session_id, key)).await?;
-    let child = run::files::change_files(&call.api.service.runs, &call.tenant, request).await?;
+    let child = run::files::change_files(&call.api.runs, &call.tenant, request).await?;
     respond_child(&call, child).await
 }

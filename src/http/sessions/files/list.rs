@@ -37,7 +37,7 @@ pub(in crate::http) async fn list_files(
     let is_recursive = query.parsed("recursive")?.unwrap_or(false);
     let page = Paging::<FilePath>::take(query)?;
     let session_id = path.id("session_id")?;
-    let tree = open_files(&call.api.service.runs, &call.tenant, session_id).await?;
+    let tree = open_files(&call.api.runs, &call.tenant, session_id).await?;
     let room = directory_room(&tree, directory.as_ref()).await.map_err(tree_problem)?;
     let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
     let count = page.limit as usize + 1;

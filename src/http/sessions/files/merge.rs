@@ -39,7 +39,7 @@ pub(in crate::http) async fn get_ancestor(
     _: NoParameters,
 ) -> Result<Json<Ancestor>, Problem> {
     let (one, other) = (path.id("session_id")?, path.id("other")?);
-    let ancestor = common_ancestor(&call.api.service.runs, &call.tenant, one, other).await?;
+    let ancestor = common_ancestor(&call.api.runs, &call.tenant, one, other).await?;
     Ok(Json(ancestor))
 }
 
@@ -68,7 +68,7 @@ pub(in crate::http) async fn merge_session(
         conflict: body.conflict.unwrap_or_default(),
         idempotency: key,
     };
-    let merged = merge_files(&call.api.service.runs, &call.tenant, request).await;
+    let merged = merge_files(&call.api.runs, &call.tenant, request).await;
     let child = merged.map_err(|refusal| call.problem(refusal))?;
     respond_child(&call, child).await
 }

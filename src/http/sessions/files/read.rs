@@ -74,7 +74,7 @@ struct StoredFile {
 
 impl StoredFile {
     async fn find(call: &Call, session_id: SessionId, path: FilePath) -> Result<Self, Problem> {
-        let tree = open_files(&call.api.service.runs, &call.tenant, session_id).await?;
+        let tree = open_files(&call.api.runs, &call.tenant, session_id).await?;
         let entry = file_entry(&tree, &path).await.map_err(tree_problem)?;
         match entry {
             Entry::File { hash, size, .. } => Ok(Self {

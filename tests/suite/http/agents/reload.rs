@@ -48,7 +48,7 @@ async fn files_of_agents_are_read_again(service: &Service) {
     let asked = service.models.requests().pop().unwrap();
     assert_eq!(asked["messages"][0]["content"], "Be new.", "{asked:#}");
 
-    let (agents, tenant) = (service.app.http_state().agents, "default".parse().unwrap());
+    let (agents, tenant) = (&service.app.runs.agents, "default".parse().unwrap());
     let looked_up = agents.lookup(&tenant, "demo").await.unwrap().unwrap();
     write("demo.toml", "model = 'mock/echo'\ndescription = 'changed'");
     std::fs::remove_file(service.agents.path().join("added.toml")).unwrap();

@@ -73,7 +73,7 @@ impl Archive {
     /// Lists the files. Takes room for the list and for the largest file at once, so that the
     /// archive never waits for room.
     async fn open(call: &Call, session_id: SessionId, format: ArchiveFormat) -> Result<Self, Problem> {
-        let runs = &call.api.service.runs;
+        let runs = &call.api.runs;
         let tree = open_files(runs, &call.tenant, session_id).await?;
         let totals = tree.totals().await.map_err(tree_problem)?;
         let largest = totals.bytes.min(runs.workspace.file_bytes);

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
+use super::in_flight::{InFlight, SMALL, held};
 use super::recent_frames::RecentFrames;
-use crate::http::in_flight::{InFlight, SMALL, held};
 use agent::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
 use tasks::fair_share::Share;
 use tasks::keyed::{Held, Keyed};
@@ -31,7 +31,7 @@ const ENCODING: usize = 4;
 
 /// The frames of all runs that have readers.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Frames {
+pub(super) struct Frames {
     /// The frames of small events, by run. Each reader of a run holds them.
     recent: Keyed<RunId, Mutex<RecentFrames>>,
     /// The frames of large events. Each reader holds the one that it sends.
