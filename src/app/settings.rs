@@ -12,7 +12,7 @@ use crate::command_queue::CommandWorkerSettings;
 use crate::config::Config;
 use crate::http::McpSettings;
 use board::RedisSettings;
-use store::contents::ContentSettings;
+use store::ContentSettings;
 use tools::webhooks::{SigningKeys, WebhookSecret};
 
 /// Returns what applies to the contents of the store.

@@ -47,7 +47,9 @@ impl Execution<'_> {
         let host = self.host;
         // No longer than the worker has its lease.
         let running = Arc::clone(&self.running);
-        let contents = PatientContents::new(&taken.key.tenant, &host.store, None, move || !running.is_lost());
+        let contents = PatientContents::new(&taken.key.tenant, Arc::clone(&host.store) as _, None, move || {
+            !running.is_lost()
+        });
         let tree = match request.tree {
             Some(hash) => Tree::open(contents, host.workspace, hash),
             None => Tree::empty(contents, host.workspace),

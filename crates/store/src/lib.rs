@@ -5,7 +5,7 @@
 //! | looking for | go to |
 //! |---|---|
 //! | the promises of a store, and its errors | `traits.rs` and the public modules, `error.rs` |
-//! | how a store is opened, and the cache before it | `open.rs`, `cache.rs` |
+//! | how a store is opened, and the cache before it | `open.rs`, `store_settings.rs`, `content_rules.rs`, `cache.rs` |
 //! | checks and encoding before a write | `draft.rs`, `new_commit.rs`, `new_acceptance.rs`, `new_progress.rs`, `new_end.rs` |
 //! | how stored hashes are verified | `verification.rs`, `inspection.rs` |
 //! | how a session is carried to another store | `portable.rs` |
@@ -32,9 +32,12 @@ mod traits;
 
 mod cache;
 mod committer;
+mod content_rules;
 mod lease_clock;
 pub mod objects;
 mod open;
+mod open_error;
+mod store_settings;
 
 mod draft;
 mod inspection;
@@ -59,9 +62,12 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::Sessions;
+pub use self::content_rules::ContentSettings;
 pub use self::error::{CommitError, StoreError, Unavailability};
 pub use self::lease_clock::LeaseClock;
-pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open, open_with};
+pub use self::open::{migrate, missing_file, open, open_with};
+pub use self::open_error::OpenError;
 pub use self::outage::Outage;
 pub use self::query::{Page, TimeRange};
+pub use self::store_settings::StoreSettings;
 pub use self::traits::{Store, StoreHealth};

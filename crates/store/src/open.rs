@@ -2,86 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
-
-use super::contents::{ContentRules, ContentSettings};
-use super::error::StoreError;
+use super::content_rules::{ContentRules, ContentSettings};
 use super::objects::OpenObjectsError;
+use super::open_error::OpenError;
 use super::postgres::{self, PostgresStore};
 use super::sqlite::{self, SqliteStore};
+use super::store_settings::StoreSettings;
 use super::traits::Store;
-use values::settings::{duration, integer, secret_text};
-
-/// The settings of a store.
-#[derive(Debug, Clone, Deserialize)]
-pub struct StoreSettings {
-    /// The most connections, at least one. SQLite has one more, for writing.
-    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
-    pub max_connections: u32,
-    /// How long an operation waits for a connection.
-    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
-    pub acquire_timeout: Duration,
-    /// Whether to run missing migrations first. If not, a missing file is not created either.
-    pub migrate: bool,
-    /// Where wake-ups are received, if the store's own address leads to a pooler that gives each
-    /// transaction another session. PostgreSQL only.
-    #[serde(deserialize_with = "listen_url")]
-    pub listen_url: Option<SecretString>,
-}
-
-/// The reason why a store can't be opened. Never contains the password.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The scheme of the address is unknown.
-    #[error("the store's address begins with none of sqlite://, postgres:// and postgresql://")]
-    UnknownScheme,
-    /// The address can't be parsed.
-    #[error("the store's address can't be understood")]
-    InvalidUrl {
-        /// The reason.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// There is no such file.
-    #[error(
-        "there is no file {}: point to another store with --store-url or AGENT_RUNTIME__STORE__URL, or make this one with `agent-runtime migrate`",
-        path.display()
-    )]
-    Missing {
-        /// The path of the missing file.
-        path: PathBuf,
-    },
-    /// The database does not respond or rejects the login.
-    #[error("can't connect to {database}")]
-    Connect {
-        /// The database, without the password.
-        database: String,
-        /// The driver's error.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The object store can't be used.
-    #[error(transparent)]
-    Objects(#[from] OpenObjectsError),
-    /// The database responds, but has another schema, or a migration failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-fn listen_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
-    let wanted = "\"\" or a URL such as \"postgres://USER@HOST/DATABASE\"";
-    secret_text(deserializer, wanted, |text| match text.trim() {
-        "" => Some(None),
-        url => {
-            let (scheme, address) = url.split_once("://")?;
-            let is_known = ["postgres", "postgresql"].contains(&scheme) && !address.is_empty();
-            is_known.then(|| Some(SecretString::from(url)))
-        }
-    })
-}
 
 enum Engine {
     Postgres,

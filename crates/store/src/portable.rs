@@ -150,7 +150,8 @@ impl PortableSession {
         let inherited = parent.as_ref().map_or(0, |parent| parent.head.message_count);
         let count = i64::try_from(self.message_count.saturating_sub(inherited));
         let count = count.map_err(StoreError::failed(OPERATION))?;
-        let messages = EncodedSegment::from_stored(count, plain(SEGMENT_VERSION, &self.messages)).decode()?;
+        let messages = EncodedSegment::from_stored(count, plain(SEGMENT_VERSION, &self.messages)).decode();
+        let messages = messages.map_err(StoreError::failed(OPERATION))?;
         let history = parent
             .as_ref()
             .map_or_else(History::default, |parent| parent.history.clone());

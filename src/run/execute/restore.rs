@@ -53,7 +53,12 @@ pub(in crate::run) async fn restore(
     // No longer than until the run is cancelled or another worker may have it.
     let active = Arc::clone(&live.active);
     let goes_on = move || !active.cancellation.is_cancelled() && !active.is_lost();
-    let contents = PatientContents::new(&live.active.tenant, &ctx.store, Some(patience), goes_on);
+    let contents = PatientContents::new(
+        &live.active.tenant,
+        Arc::clone(&ctx.store) as _,
+        Some(patience),
+        goes_on,
+    );
     let environment = restore_environment(plan, persisted, contents, ctx.workspace);
     let environment = Arc::new(environment.with_clock(Some(Arc::clone(&ctx.clock))));
     let (progress, journal) = match resumed {

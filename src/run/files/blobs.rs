@@ -2,6 +2,8 @@
 //!
 //! Nothing refers to a new blob, so the sweep of contents removes it after its grace period.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::run::context::RunContext;
@@ -23,7 +25,7 @@ pub struct StoredBlob {
 /// Stores the contents of a file under their hash. Begins the grace period again if they are
 /// stored already.
 pub async fn store_blob(ctx: &RunContext, tenant: &TenantId, hash: Hash, bytes: Bytes) -> Result<StoredBlob, Refusal> {
-    let contents = TenantContents::new(tenant, &ctx.store);
+    let contents = TenantContents::new(tenant, Arc::clone(&ctx.store) as _);
     let size = bytes.len() as u64;
     let known = find_file(&*contents, hash).await.map_err(TreeError::from)?;
     if known.is_none() {

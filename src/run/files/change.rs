@@ -1,5 +1,7 @@
 //! Changes the files of a session: all changes or none. The result is a child session.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::child::{ChildSession, NewChild, made_before, publish_child, reserve};
@@ -102,7 +104,7 @@ async fn changed(
             match source {
                 FileSource::Bytes(bytes) => tree.with_file(&path, bytes, is_executable).await,
                 FileSource::Blob(hash) => {
-                    let contents = TenantContents::new(tenant, &ctx.store);
+                    let contents = TenantContents::new(tenant, Arc::clone(&ctx.store) as _);
                     let size = find_file(&*contents, hash).await.map_err(TreeError::from)?;
                     let size = size.ok_or(Refusal::UnknownBlob { index, hash })?;
                     let file = Entry::File {

@@ -59,7 +59,7 @@ pub fn open_tree(
     environment: &EnvironmentState,
     limits: WorkspaceLimits,
 ) -> Tree {
-    let contents = TenantContents::new(tenant, store);
+    let contents = TenantContents::new(tenant, Arc::clone(store) as _);
     match environment.tree() {
         Some(root) => Tree::open(contents, limits, root),
         None => Tree::empty(contents, limits),

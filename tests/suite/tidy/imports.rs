@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::rust_files;
 
@@ -10,13 +10,9 @@ use super::rust_files;
 /// is an import of the file that defines it. Tests inside a file don't count: they may import
 /// anything.
 pub(super) struct ImportGraph {
+    root: PathBuf,
     /// The code of each file, by the path of its module: `run::queue::worker`.
-    files: BTreeMap<Vec<String>, SourceFile>,
-}
-
-struct SourceFile {
-    path: String,
-    code: String,
+    files: BTreeMap<Vec<String>, String>,
 }
 
 impl ImportGraph {
@@ -29,38 +25,35 @@ impl ImportGraph {
             let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
             let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
             let code = lines.collect::<Vec<_>>().join("\n");
-            let path = file.to_str().unwrap().to_owned();
-            (module, SourceFile { path, code })
+            (module, code)
         });
-        Self { files: files.collect() }
+        Self {
+            root: root.to_owned(),
+            files: files.collect(),
+        }
     }
 
-    /// Returns each circle of files once, as their paths; the last is the first again.
-    pub(super) fn circles(&self) -> Vec<Vec<String>> {
-        let imports = self.files.keys().map(|from| (from.clone(), self.imports(from)));
-        let path = |module: &Vec<String>| self.files[module].path.clone();
-        let circles = circles_of(&imports.collect());
-        circles.iter().map(|circle| circle.iter().map(path).collect()).collect()
-    }
-
-    /// Returns each circle of the folders and files right below the root once; the last is the
-    /// first again.
-    pub(super) fn folder_circles(&self) -> Vec<Vec<String>> {
-        let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    /// Returns each circle of imports once, as paths; the last is the first again. A folder imports
+    /// what its files import, so the files and folders beside each other have an order.
+    pub(super) fn circles(&self) -> Vec<Vec<PathBuf>> {
+        let mut imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
         for from in self.files.keys() {
-            if let Some(folder) = from.first() {
-                let targets = self.imports(from).into_iter().filter_map(|to| to.first().cloned());
-                let others = targets.filter(|to| to != folder);
-                imports.entry(folder.clone()).or_default().extend(others);
+            for to in self.imports(from) {
+                let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+                let [from, to] = [from, &to].map(|module| module[..module.len().min(shared + 1)].to_vec());
+                imports.entry(to.clone()).or_default();
+                imports.entry(from).or_default().insert(to);
             }
         }
-        circles_of(&imports)
+        let path = |module: &Vec<String>| self.root.join(module.iter().collect::<PathBuf>());
+        let circles = circles_of(&imports);
+        circles.iter().map(|circle| circle.iter().map(path).collect()).collect()
     }
 
     /// Returns the files that a file imports from. What it only re-exports, it does not use.
     fn imports(&self, from: &[String]) -> BTreeSet<Vec<String>> {
-        let exports = exports_of(&self.files[from].code);
-        let paths = paths_of(&self.files[from].code).into_iter();
+        let exports = exports_of(&self.files[from]);
+        let paths = paths_of(&self.files[from]).into_iter();
         let paths = paths.filter(|path| !exports.contains(path));
         let absolute = paths.filter_map(|path| absolute(from, &path));
         let targets = absolute.filter_map(|path| self.target(&path, 0));
@@ -77,7 +70,7 @@ impl ImportGraph {
             let is_export = |export: &Vec<String>| {
                 export.last() == Some(item) && export.first().is_some_and(|first| first == "self")
             };
-            let exports = exports_of(&self.files[module].code);
+            let exports = exports_of(&self.files[module]);
             if let Some(export) = exports.iter().find(|export| is_export(export)) {
                 return self.target(&absolute(module, export)?, depth + 1);
             }
@@ -115,14 +108,15 @@ fn circles_of<T: Ord + Clone>(imports: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>>
     circles
 }
 
-/// Every path in the code that begins with `crate`, `self` or `super`; groups in braces are spelled
-/// out.
+/// Every path in the code that begins with `crate`, `self` or `super`, but no path of a visibility.
+/// Groups in braces are spelled out.
 fn paths_of(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for root in ["crate::", "self::", "super::"] {
         for (at, _) in code.match_indices(root) {
             let before = code[..at].chars().next_back();
-            if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+            let is_part = before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$');
+            if !is_part && !code[..at].ends_with("pub(in ") {
                 spell_out(&code[at..], &[], &mut paths);
             }
         }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use super::SEGMENT_VERSION;
 use super::history::{HistoryBuilder, StoredSegment};
 use super::messages::encode_messages;
-use super::payload::Payload;
-use crate::error::StoreError;
+use super::payload::{DecodeError, EncodeError, Payload};
 use values::message::Message;
 
 /// The stored form of a session's new messages.
@@ -18,11 +17,11 @@ pub struct EncodedSegment {
 
 impl EncodedSegment {
     /// Encodes messages.
-    pub fn encode(messages: &[Arc<Message>]) -> Result<Self, StoreError> {
-        let bytes = encode_messages(messages).map_err(StoreError::failed("encode segment"))?;
+    pub fn encode(messages: &[Arc<Message>]) -> Result<Self, EncodeError> {
+        let bytes = encode_messages(messages)?;
         Ok(Self {
-            message_count: i64::try_from(messages.len()).map_err(StoreError::failed("encode segment"))?,
-            payload: Payload::encode(SEGMENT_VERSION, bytes).map_err(StoreError::failed("encode segment"))?,
+            message_count: i64::try_from(messages.len()).unwrap_or(i64::MAX),
+            payload: Payload::encode(SEGMENT_VERSION, bytes)?,
         })
     }
 
@@ -32,14 +31,14 @@ impl EncodedSegment {
     }
 
     /// Decodes the messages.
-    pub fn decode(&self) -> Result<Vec<Arc<Message>>, StoreError> {
+    pub fn decode(&self) -> Result<Vec<Arc<Message>>, DecodeError> {
         let mut history = HistoryBuilder::default();
         let stored = StoredSegment {
             first_index: 0,
             message_count: self.message_count,
             payload: self.payload.as_stored(),
         };
-        history.push(stored).map_err(StoreError::failed("decode segment"))?;
+        history.push(stored)?;
         Ok(history.into_messages())
     }
 }

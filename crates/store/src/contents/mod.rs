@@ -6,7 +6,6 @@
 //! that are missing, before it refers to the tree.
 
 mod patient;
-mod rules;
 mod tenant;
 
 use std::collections::{HashMap, HashSet};
@@ -16,8 +15,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use self::patient::PatientContents;
-pub(crate) use self::rules::ContentRules;
-pub use self::rules::ContentSettings;
 pub use self::tenant::TenantContents;
 use crate::error::StoreError;
 use values::session::Hash;

@@ -11,9 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable as _};
 
-use super::TenantContents;
+use super::{ContentStore, TenantContents};
 use crate::error::StoreError;
-use crate::traits::Store;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{Content, Contents, ContentsError, StoredContent};
@@ -30,7 +29,7 @@ impl PatientContents {
     /// one, and while `goes_on` returns true.
     pub fn new(
         tenant: &TenantId,
-        store: &Arc<dyn Store>,
+        store: Arc<dyn ContentStore>,
         patience: Option<Duration>,
         goes_on: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Arc<Self> {

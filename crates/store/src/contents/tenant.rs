@@ -9,24 +9,23 @@ use async_trait::async_trait;
 
 use super::ContentStore;
 use crate::error::StoreError;
-use crate::traits::Store;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{Content, Contents, ContentsError, StoredContent};
 
 /// Reads and writes the contents of one tenant.
 #[derive(Debug)]
-pub struct TenantContents<S = Arc<dyn Store>> {
+pub struct TenantContents<S = Arc<dyn ContentStore>> {
     tenant: TenantId,
     store: S,
 }
 
 impl TenantContents {
     /// Opens the contents of a tenant.
-    pub fn new(tenant: &TenantId, store: &Arc<dyn Store>) -> Arc<Self> {
+    pub fn new(tenant: &TenantId, store: Arc<dyn ContentStore>) -> Arc<Self> {
         Arc::new(Self {
             tenant: tenant.clone(),
-            store: Arc::clone(store),
+            store,
         })
     }
 }

@@ -21,9 +21,10 @@ use super::server_settings::Pooler;
 use super::statistics::Statistics;
 use super::timeouts::{TRUSTED_IDLE, within};
 use super::wake_ups::QueueWakeUps;
-use crate::contents::ContentRules;
-use crate::open::{OpenError, StoreSettings};
+use crate::content_rules::ContentRules;
+use crate::open_error::OpenError;
 use crate::sql::half_of;
+use crate::store_settings::StoreSettings;
 use tasks::fair_share::FairShare;
 use tasks::keyed::Turns;
 

@@ -17,7 +17,7 @@ use super::queue::{run_accept, run_lease};
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::commands::CommandWakeUp;
-use crate::contents::ContentRules;
+use crate::content_rules::ContentRules;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::new_acceptance::NewAcceptance;

@@ -7,7 +7,7 @@ use super::connect::connect_alone;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::migration::POSTGRES;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::sql::{Connection, migrate_in_txn};
 
 /// The key of the advisory lock of a migration; any constant works. Replicas that start at the same

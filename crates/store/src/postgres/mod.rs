@@ -37,7 +37,7 @@ use tokio_util::task::TaskTracker;
 use self::committer::PostgresCommitter;
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
-use super::contents::ContentRules;
+use super::content_rules::ContentRules;
 use super::error::{StoreError, Unavailability};
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;

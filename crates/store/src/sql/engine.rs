@@ -12,13 +12,13 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use tokio::sync::Semaphore;
 
+use super::attempt::Attempt;
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
-use super::queue::Attempt;
 use super::refusal::{Published, Refusal};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
-use crate::contents::ContentRules;
+use crate::content_rules::ContentRules;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::new_acceptance::NewAcceptance;

@@ -3,6 +3,7 @@
 //! An [`Engine`] sends a [`Statement`] to its database and returns rows. Statements that differ
 //! between the engines are in `postgres/` and `sqlite/`.
 
+mod attempt;
 mod connection;
 mod engine;
 mod engine_row;
@@ -38,6 +39,7 @@ mod threads;
 
 mod schema;
 
+pub(crate) use self::attempt::Attempt;
 pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
 pub(crate) use self::commit::publish_alone;
 pub(crate) use self::connection::{Connection, Ended};
@@ -45,7 +47,7 @@ pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
 pub(crate) use self::queue::{
-    Attempt, admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
+    admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
     key_claim_statement, next_turn, queue_leave, run_insert,
 };
 pub(crate) use self::refusal::{Published, Refusal};

@@ -16,10 +16,11 @@ use tokio::sync::Semaphore;
 use super::SqliteStore;
 use super::file::StoreFile;
 use super::writer::SqliteWriter;
-use crate::contents::ContentRules;
+use crate::content_rules::ContentRules;
 use crate::driver_error::is_busy;
-use crate::open::{OpenError, StoreSettings};
+use crate::open_error::OpenError;
 use crate::sql::half_of;
+use crate::store_settings::StoreSettings;
 use crate::wake_ups::CommandWakeUps;
 use tasks::fair_share::FairShare;
 

@@ -17,7 +17,7 @@ use super::contents::{insert_in_txn, renew_in_txn};
 use super::progress::progress_in_txn;
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::commands::CommandWakeUp;
-use crate::contents::ContentRules;
+use crate::content_rules::ContentRules;
 use crate::error::StoreError;
 use crate::new_acceptance::{NewAcceptance, OPERATION};
 use crate::new_commit::{NewCommit, NewSession};

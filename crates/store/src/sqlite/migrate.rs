@@ -7,7 +7,7 @@ use super::connect::{connect_writer, parse};
 use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::migration::SQLITE;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::sql::{Connection, migrate_in_txn};
 
 /// Brings the schema to the version that this code needs; a newer schema stays unchanged and is an

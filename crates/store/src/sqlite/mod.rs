@@ -26,7 +26,7 @@ pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
 use self::writer::SqliteWriter;
-use super::contents::ContentRules;
+use super::content_rules::ContentRules;
 use super::error::StoreError;
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;

@@ -10,11 +10,12 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::admission::{Attempt, answer_on_conn};
+use super::admission::answer_on_conn;
 use crate::error::{StoreError, Unavailability};
 use crate::new_acceptance::{NewAcceptance, OPERATION};
 use crate::queue::{Acceptance, AcceptanceStore, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
 use crate::rows::{RowName, row, stored_count, values};
+use crate::sql::attempt::Attempt;
 use crate::sql::connection::Ended;
 use crate::sql::engine::Engine;
 use crate::sql::statement::Statement;

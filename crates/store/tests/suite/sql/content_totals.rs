@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
-use store::contents::ContentSettings;
-use store::{Store, StoreError, open_with};
+use store::{ContentSettings, Store, StoreError, open_with};
 use test_support::databases::TestDatabase;
 use test_support::drafts::{now, tenant};
 use test_support::workspaces::file;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
-use store::contents::ContentSettings;
 use store::objects::{ObjectSettings, OpenObjectsError};
-use store::{OpenError, Store, StoreError, open_with};
+use store::{ContentSettings, OpenError, Store, StoreError, open_with};
 use tempfile::TempDir;
 use test_support::databases::TestDatabase;
 use test_support::drafts::{now, tenant};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::objects::{ObjectSettings, Objects, OpenObjectsError};
+use super::objects::{ObjectSettings, Objects, OpenObjectsError};
 use values::limits::Limits;
 
 /// The settings of a store's contents.
