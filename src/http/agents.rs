@@ -19,6 +19,7 @@ use super::json_body::JsonBody;
 use super::paging::{ListPage, PAGE_BYTES, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
+use super::problem_groups::AGENT_PROBLEMS;
 use super::state::Api;
 use crate::run::agents::AgentDirectory;
 use crate::run::refusal::suggestion;
@@ -103,7 +104,7 @@ pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Js
 /// Shows an agent.
 #[utoipa::path(get, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 200, description = "The agent", body = AgentView),
-))]
+), extensions(("x-problems" = json!([ProblemCode::AgentNotFound]))))]
 pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<Json<AgentView>, Problem> {
     let name = known_name(&path)?;
     if let Some(agent) = call.api.runs.agents.lookup(&call.tenant, name).await? {
@@ -119,7 +120,7 @@ pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters)
     ("name" = String, Path, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$"),
 ), request_body = AgentDefinition, responses(
     (status = 200, description = "The agent as it is stored", body = AgentView),
-))]
+), extensions(("x-problems" = json!(AGENT_PROBLEMS))))]
 pub(super) async fn put_agent(
     call: Call,
     path: PathParameters,
@@ -135,7 +136,7 @@ pub(super) async fn put_agent(
 /// Takes an agent's name away. Its versions stay, for the sessions that used them.
 #[utoipa::path(delete, path = "/v1/agents/{name}", tag = "agents", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
-))]
+), extensions(("x-problems" = json!([ProblemCode::AgentNotFound, ProblemCode::AgentIsConfigured]))))]
 pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
     if call.api.runs.agents.delete(&call.tenant, name).await? {
@@ -151,7 +152,7 @@ pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParamete
 /// go on with the definition that they began with.
 #[utoipa::path(post, path = "/v1/configuration/reload", tag = "agents", responses(
     (status = 200, description = "The agents of configuration files", body = ReloadedAgents),
-))]
+), extensions(("x-problems" = json!([ProblemCode::AgentFilesInvalid]))))]
 pub(super) async fn reload_agents(
     State(api): State<Arc<Api>>,
     _: NoParameters,

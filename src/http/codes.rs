@@ -2,13 +2,14 @@
 //! generated from it. Codes are part of the API and never change their meaning.
 
 use axum::http::StatusCode;
+use serde::Serialize;
 
 macro_rules! codes {
     ($($variant:ident = $code:literal, $status:ident, $title:literal, $cause:literal, $remedy:literal;)+) => {
         /// Names a problem that a caller can meet.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         pub enum ProblemCode {
-            $(#[doc = $title] $variant,)+
+            $(#[doc = $title] #[serde(rename = $code)] $variant,)+
         }
 
         impl ProblemCode {

@@ -46,7 +46,7 @@ pub(super) async fn list_deliveries(call: Call, mut query: QueryParameters) -> R
     ("delivery_id" = uuid::Uuid, Path),
 ), responses(
     (status = 200, description = "The delivery", body = DeliveryRecord),
-))]
+), extensions(("x-problems" = json!([ProblemCode::DeliveryNotFound]))))]
 pub(super) async fn get_delivery(
     call: Call,
     path: PathParameters,
@@ -64,7 +64,7 @@ pub(super) async fn get_delivery(
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
 ), responses(
     (status = 202, description = "It is sent", body = DeliveryRecord),
-))]
+), extensions(("x-problems" = json!([ProblemCode::DeliveryNotFound]))))]
 pub(super) async fn redeliver(
     call: Call,
     path: PathParameters,

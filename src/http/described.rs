@@ -1,18 +1,28 @@
-//! Adds the problems of every route to the OpenAPI document, by status.
+//! Adds the scope and the problems of every route to the OpenAPI document.
 //!
 //! Documentation only; routes describe their other responses themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
 use super::codes::ProblemCode as Code;
 use super::described_schemas::{complete_schemas, size_integers};
+use store::keys::Scope;
+
+/// The security scheme of API keys.
+pub(super) const API_KEY: &str = "api_key";
+
+/// The extension of a description in which a handler lists its problems. The document lists them as
+/// responses instead.
+const PROBLEMS: &str = "x-problems";
 
 /// Problems of all routes.
 const ALWAYS: &[Code] = &[
@@ -58,140 +68,60 @@ const WITH_JSON: &[Code] = &[
 ];
 /// Problems of routes that require JSON.
 const WITH_REQUIRED_JSON: &[Code] = &[Code::EmptyBody, Code::MissingField];
-/// Problems of routes with a run id.
-const OF_RUN: &[Code] = &[Code::RunNotFound];
-/// Problems of routes with a session id.
-const OF_SESSION: &[Code] = &[Code::SessionNotFound, Code::SessionNotCommitted];
-/// Problems of routes that control an active run.
-const OF_CONTROL: &[Code] = &[Code::RunNotFound, Code::RunUnreachable];
-/// Problems of routes that take an agent's definition.
-const OF_AGENT: &[Code] = &[
-    Code::AgentNotFound,
-    Code::NotAllowed,
-    Code::UnknownModel,
-    Code::ModelNotConfigured,
-    Code::UnknownTool,
-    Code::UnknownHook,
-    Code::InvalidHook,
-    Code::InvalidPrompt,
-    Code::InvalidResponseFormat,
-];
-/// Problems of routes that accept a run.
-const OF_ACCEPTANCE: &[Code] = &[
-    Code::AboveCeiling,
-    Code::SessionNotFound,
-    Code::SessionNotCommitted,
-    Code::TooManyMessages,
-    Code::InvalidHistory,
-    Code::BaseSessionConflict,
-    Code::ThreadBusy,
-    Code::QueueFull,
-    Code::TooManyRuns,
-    Code::ShuttingDown,
-    Code::SessionTooLarge,
-    Code::AnswersRequired,
-    Code::InvalidAnswers,
-    Code::SessionNotWaiting,
-    Code::RunNotWaiting,
-];
 
-/// Problems of routes that import a session.
-const OF_IMPORT: &[Code] = &[
-    Code::SessionTooLarge,
-    Code::AgentNotFound,
-    Code::NotAllowed,
-    Code::UnknownModel,
-    Code::ModelNotConfigured,
-    Code::InvalidPrompt,
-    Code::InvalidResponseFormat,
-    Code::TooManyMessages,
-    Code::InvalidHistory,
-    Code::BaseSessionConflict,
-];
-
-/// Problems of routes that publish a session with other files.
-const OF_CHILD: &[Code] = &[
-    Code::BaseSessionConflict,
-    Code::SessionTooLarge,
-    Code::WorkspaceTooLarge,
-    Code::StorageQuotaExceeded,
-];
+/// Describes the scope that the callers of routes need. `None` is for routes without a key.
+pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
+    let needed = scope.map(|scope| SecurityRequirement::new(API_KEY, [scope.as_str()]));
+    for operation in operations(&mut routes) {
+        operation.security = Some(needed.iter().cloned().collect());
+    }
+    routes
+}
 
 /// Completes the description of every route.
 pub(super) fn complete(description: &mut OpenApi) {
-    for (path, item) in &mut description.paths.paths {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-        for operation in operations.into_iter().flatten() {
-            let is_open = !path.starts_with("/v1/");
-            if is_open {
-                operation.security = Some(Vec::new());
-            } else {
-                operation.parameters.get_or_insert_default().push(pretty().into());
-            }
-            operation.parameters.iter_mut().flatten().for_each(complete_parameter);
-            describe_problems(operation, is_open);
+    for operation in operations(description) {
+        let is_open = operation.security.as_ref().is_some_and(Vec::is_empty);
+        if !is_open {
+            operation.parameters.get_or_insert_default().push(pretty().into());
         }
+        operation.parameters.iter_mut().flatten().for_each(complete_parameter);
+        describe_problems(operation, is_open);
     }
     if let Some(components) = &mut description.components {
         complete_schemas(&mut components.schemas);
     }
 }
 
-/// Returns the codes of one route that other routes do not share.
-fn own(operation_id: &str) -> &'static [&'static [Code]] {
-    match operation_id {
-        // The run of an earlier request with the key may have been removed since.
-        "create_run" | "answer_run" => &[
-            OF_AGENT,
-            OF_ACCEPTANCE,
-            OF_RUN,
-            &[Code::MalformedId, Code::TooManyReaders],
-        ],
-        "get_run" => &[OF_RUN, &[Code::TooManyReaders]],
-        "list_steps" => &[OF_RUN],
-        "follow_run" => &[OF_RUN, &[Code::InvalidHeader, Code::TooManyReaders]],
-        "stop_run" | "cancel_run" => &[OF_CONTROL],
-        "steer_run" => &[OF_CONTROL, &[Code::TooManyMessages, Code::TooManySteeringMessages]],
-        "get_session" | "list_messages" | "list_lineage" | "list_children" | "diff_sessions" | "verify_session" => {
-            &[OF_SESSION]
-        }
-        "import_session" => &[OF_IMPORT],
-        "list_files" => &[OF_SESSION, &[Code::FileNotFound]],
-        "get_file" => &[OF_SESSION, &[Code::FileNotFound, Code::RangeNotSatisfiable]],
-        "change_files" => &[OF_SESSION, OF_CHILD, &[Code::UnknownBlob]],
-        "get_ancestor" => &[OF_SESSION, &[Code::NoCommonAncestor]],
-        "merge_session" => &[
-            OF_SESSION,
-            OF_CHILD,
-            &[Code::NoCommonAncestor, Code::MergeConflict, Code::MalformedId],
-        ],
-        "get_archive" => &[OF_SESSION],
-        "put_blob" => &[&[Code::HashMismatch, Code::StorageQuotaExceeded]],
-        "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
-        "get_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
-        "delete_thread" => &[&[Code::ThreadNotFound, Code::ThreadBusy]],
-        "put_thread" => &[
-            OF_SESSION,
-            &[
-                Code::ThreadMoved,
-                Code::ThreadBusy,
-                Code::InvalidHeader,
-                Code::MalformedId,
-            ],
-        ],
-        "get_delivery" | "redeliver" => &[&[Code::DeliveryNotFound]],
-        "get_agent" => &[&[Code::AgentNotFound]],
-        "delete_agent" => &[&[Code::AgentNotFound, Code::AgentIsConfigured]],
-        "put_agent" => &[OF_AGENT],
-        "reload_agents" => &[&[Code::AgentFilesInvalid]],
-        "readyz" => &[&[Code::StoreUnavailable, Code::NotReady]],
-        _ => &[],
+fn operations(description: &mut OpenApi) -> impl Iterator<Item = &mut Operation> {
+    let items = description.paths.paths.values_mut();
+    items.flat_map(|item| {
+        [&mut item.get, &mut item.put, &mut item.post, &mut item.delete]
+            .into_iter()
+            .flatten()
+    })
+}
+
+/// Takes the codes that the handler of a route lists: those that not all routes share.
+fn take_listed(operation: &mut Operation) -> Vec<Code> {
+    let listed = operation.extensions.take();
+    listed
+        .and_then(|listed| listed.get(PROBLEMS).map(codes_in))
+        .unwrap_or_default()
+}
+
+/// Returns the codes of a list, or of lists in it.
+fn codes_in(listed: &Value) -> Vec<Code> {
+    match listed {
+        Value::Array(lists) => lists.iter().flat_map(codes_in).collect(),
+        code => code.as_str().and_then(Code::find).into_iter().collect(),
     }
 }
 
-fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
+fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> {
+    let mut codes = take_listed(operation);
+    codes.extend(ALWAYS);
     let id = operation.operation_id.as_deref().unwrap_or_default();
-    let mut codes: Vec<Code> = [&[ALWAYS], own(id)].concat().concat();
     if !is_open {
         codes.extend(WITH_SCOPE);
     }

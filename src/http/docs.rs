@@ -13,6 +13,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::codes::ProblemCode;
+use super::described::API_KEY;
 use super::guides::{self, Form};
 use super::in_flight::json_response;
 use super::parameters::PathParameters;
@@ -38,7 +39,6 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     ),
     external_docs(url = "/docs/guides", description = "Guides"),
     components(schemas(ProblemBody)),
-    security(("api_key" = [])),
     modifiers(&ApiKeyScheme),
 )]
 pub(super) struct ApiDescription;
@@ -51,7 +51,7 @@ impl Modify for ApiKeyScheme {
             .scheme(HttpAuthScheme::Bearer)
             .description(Some("An API key, `ark_...`; none is needed while none was ever made."));
         let components = description.components.get_or_insert_default();
-        components.add_security_scheme("api_key", SecurityScheme::Http(scheme.build()));
+        components.add_security_scheme(API_KEY, SecurityScheme::Http(scheme.build()));
     }
 }
 

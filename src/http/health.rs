@@ -34,7 +34,7 @@ pub(super) fn is_probe(path: &str) -> bool {
 /// The store is checked once per second.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, description = "The service is ready", body = Health),
-))]
+), extensions(("x-problems" = json!([ProblemCode::StoreUnavailable, ProblemCode::NotReady]))))]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
     let down = api.runs.supervisor.loops_down();
     if !down.is_empty() {

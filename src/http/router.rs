@@ -10,12 +10,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
-use utoipa::openapi::HttpMethod;
+use utoipa::openapi::{HttpMethod, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::{PathItemExt as _, routes};
 
 use super::auth::require_scope;
-use super::described::complete;
+use super::described::{complete, with_scope};
 use super::docs::{self, ApiDescription};
 use super::frames::Frames;
 use super::guards::{
@@ -43,26 +43,34 @@ pub struct Interface {
 /// Makes the whole interface.
 pub fn interface(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Interface {
     let api = api(runs, mcp, limits);
-    let scoped = |routes: Router<Arc<Api>>, scope| {
-        routes.route_layer(from_fn_with_state((Arc::clone(&api), Some(scope)), require_scope))
+    let scoped = |part: Part| {
+        let state = (Arc::clone(&api), part.scope);
+        part.routes.route_layer(from_fn_with_state(state, require_scope))
+    };
+    let counted = |part: Part| Part {
+        routes: part.routes.route_layer(from_fn(count_bytes)),
+        ..part
     };
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = Router::new()
-        .merge(scoped(reading().route_layer(from_fn(count_bytes)), Scope::SessionsRead))
-        .merge(scoped(streaming(), Scope::SessionsRead))
-        .merge(scoped(writing(), Scope::RunsWrite))
-        .merge(scoped(administration(), Scope::Admin))
-        .merge(open())
+        .merge(scoped(counted(reading())))
+        .merge(scoped(streaming()))
+        .merge(scoped(writing()))
+        .merge(scoped(administration()))
+        .merge(open().routes)
         .route_layer(timed)
-        .merge(scoped(running(), Scope::RunsWrite))
-        .merge(scoped(following(), Scope::SessionsRead))
-        .merge(of_mcp(&api));
+        .merge(scoped(running()))
+        .merge(scoped(following()))
+        .merge(mcp_routes(&api));
     guarded(routes.merge(documentation()), api)
 }
 
 /// Makes the router of a process that answers probes only.
 pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface {
-    guarded(open().route("/{*path}", any(api_not_served)), api(runs, None, limits))
+    guarded(
+        open().routes.route("/{*path}", any(api_not_served)),
+        api(runs, None, limits),
+    )
 }
 
 fn api(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Arc<Api> {
@@ -105,28 +113,37 @@ async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Resp
 }
 
 /// Returns the description of the interface (OpenAPI 3.1).
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    let mut description = ApiDescription::openapi();
-    description.merge(described().into_openapi());
+pub fn openapi() -> OpenApi {
+    let mut description = described();
     complete(&mut description);
     description
 }
 
-/// Makes a function with the routes of each part, and one that adds their description. The
-/// description is large and rarely read, so serving does not build it.
+/// Routes with the same layers.
+struct Part {
+    routes: Router<Arc<Api>>,
+    /// The scope that their callers need; `None` for routes without a key.
+    scope: Option<Scope>,
+}
+
+/// Makes a function with the routes of each part, and one with their description. The description
+/// is large and rarely read, so serving does not build it.
 macro_rules! parts {
-    ($($(#[$words:meta])* $part:ident: $($module:ident::$handler:ident),+;)+) => {
+    ($($(#[$words:meta])* $part:ident($scope:expr): $($($handler:ident)::+),+;)+) => {
         $($(#[$words])*
-        fn $part() -> Router<Arc<Api>> {
-            let router = Router::new();
-            $(let path = routes!(@path [path()] of $module::$handler);
-            let methods = routes!(@path [methods()] of $module::$handler);
-            let router = router.route(&served_path(&path), answered(&methods, &$module::$handler));)+
-            router
+        fn $part() -> Part {
+            let routes = Router::new();
+            $(let path = routes!(@path [path()] of $($handler)::+);
+            let methods = routes!(@path [methods()] of $($handler)::+);
+            let routes = routes.route(&served_path(&path), answered(&methods, &$($handler)::+));)+
+            Part { routes, scope: $scope }
         })+
 
-        fn described() -> OpenApiRouter<Arc<Api>> {
-            OpenApiRouter::new()$($(.routes(routes!($module::$handler)))+)+
+        fn described() -> OpenApi {
+            let mut description = ApiDescription::openapi();
+            $(let routes = OpenApiRouter::<Arc<Api>>::new()$(.routes(routes!($($handler)::+)))+;
+            description.merge(with_scope(routes.into_openapi(), $scope));)+
+            description
         }
     };
 }
@@ -145,30 +162,30 @@ fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Ap
 
 parts! {
     /// Routes that take as long as a run.
-    running: runs::create_run, runs::answer_run;
+    running(Some(Scope::RunsWrite)): runs::create::create_run, runs::answers::answer_run;
 
     /// Routes that wait for runs.
-    following: runs::get_run, runs::follow_run;
+    following(Some(Scope::SessionsRead)): runs::read::get_run, runs::events::follow_run;
 
-    writing:
-        runs::stop_run,
-        runs::cancel_run,
-        runs::steer_run,
-        sessions::import_session,
-        sessions::change_files,
-        sessions::merge_session,
-        sessions::put_blob,
+    writing(Some(Scope::RunsWrite)):
+        runs::control::stop_run,
+        runs::control::cancel_run,
+        runs::control::steer_run,
+        sessions::import::import_session,
+        sessions::files::change::change_files,
+        sessions::files::merge::merge_session,
+        sessions::files::blob::put_blob,
         threads::put_thread,
         threads::delete_thread,
         deliveries::redeliver;
 
-    reading:
-        runs::list_runs,
-        sessions::list_sessions,
-        sessions::list_lineage,
-        sessions::list_children,
-        sessions::get_ancestor,
-        sessions::verify_session,
+    reading(Some(Scope::SessionsRead)):
+        runs::read::list_runs,
+        sessions::list::list_sessions,
+        sessions::list::list_lineage,
+        sessions::list::list_children,
+        sessions::files::merge::get_ancestor,
+        sessions::compare::verify_session,
         threads::list_threads,
         threads::get_thread,
         deliveries::list_deliveries,
@@ -177,28 +194,27 @@ parts! {
         agents::get_agent;
 
     /// Routes that count their bytes themselves while they read.
-    streaming:
-        runs::list_steps,
-        sessions::get_session,
-        sessions::diff_sessions,
-        sessions::list_files,
-        sessions::get_file,
-        sessions::get_archive,
-        sessions::list_messages,
+    streaming(Some(Scope::SessionsRead)):
+        runs::read::list_steps,
+        sessions::show::get_session,
+        sessions::compare::diff_sessions,
+        sessions::files::list::list_files,
+        sessions::files::read::get_file,
+        sessions::files::archive::get_archive,
+        sessions::show::list_messages,
         threads::list_thread_messages;
 
-    administration:
+    administration(Some(Scope::Admin)):
         agents::put_agent,
         agents::delete_agent,
         agents::reload_agents,
-        sessions::delete_session;
+        sessions::delete::delete_session;
 
-    /// Routes without a key.
-    open: health::healthz, health::readyz;
+    open(None): health::healthz, health::readyz;
 }
 
 /// Makes the route of the Model Context Protocol. The scope depends on the message.
-fn of_mcp(api: &Arc<Api>) -> Router<Arc<Api>> {
+fn mcp_routes(api: &Arc<Api>) -> Router<Arc<Api>> {
     let routes = Router::new().route("/mcp", post(mcp::serve_mcp));
     // Clients often write the address like this.
     let routes = routes.route("/mcp/", post(mcp::serve_mcp));

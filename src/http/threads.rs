@@ -14,7 +14,9 @@ use super::json_body::JsonBody;
 use super::paging::{ListPage, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use super::problem::Problem;
-use super::sessions::{MessageList, MessageRange, absent_session};
+use super::problem_groups::SESSION_PROBLEMS;
+use super::sessions::show::{MessageList, MessageRange};
+use super::sessions::view::absent_session;
 use crate::run::refusal::Refusal;
 use agent::record::{ParseThreadNameError, ThreadName, ThreadRecord};
 use store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
@@ -84,7 +86,7 @@ pub(super) async fn list_threads(call: Call, query: QueryParameters) -> Result<J
 /// Shows a thread.
 #[utoipa::path(get, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 200, description = "The thread", body = ThreadRecord),
-))]
+), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]
 pub(super) async fn get_thread(
     call: Call,
     path: PathParameters,
@@ -106,7 +108,7 @@ pub(super) async fn get_thread(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of messages", body = ThreadMessageList),
-))]
+), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]
 pub(super) async fn list_thread_messages(
     call: Call,
     path: PathParameters,
@@ -136,7 +138,7 @@ pub(super) async fn list_thread_messages(
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
 ), request_body = PutThread, responses(
     (status = 200, description = "The thread as it is now", body = ThreadRecord),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::ThreadMoved, ProblemCode::ThreadBusy, ProblemCode::InvalidHeader, ProblemCode::MalformedId]]))))]
 pub(super) async fn put_thread(
     call: Call,
     path: PathParameters,
@@ -161,7 +163,7 @@ pub(super) async fn put_thread(
 /// Takes a thread away, unless a run is active on it. Its sessions stay.
 #[utoipa::path(delete, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
-))]
+), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound, ProblemCode::ThreadBusy]))))]
 pub(super) async fn delete_thread(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
     match call.api.runs.store.thread_delete(&call.tenant, &name).await? {

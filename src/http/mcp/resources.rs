@@ -17,9 +17,12 @@ use crate::http::file_problems::tree_problem;
 use crate::http::in_flight::SMALL;
 use crate::http::paging::{decode_cursor, encode_cursor};
 use crate::http::problem::Problem;
-use crate::http::sessions::{
-    FileEntry, MessageList, MessageRange, absent_session, directory_room, file_entry, media_type,
-};
+use crate::http::sessions::files::list::directory_room;
+use crate::http::sessions::files::media_types::media_type;
+use crate::http::sessions::files::read::file_entry;
+use crate::http::sessions::files::view::FileEntry;
+use crate::http::sessions::show::{MessageList, MessageRange};
+use crate::http::sessions::view::absent_session;
 use crate::run::files::{list_after, open_files};
 use store::Page;
 use store::sessions::SessionFilter;

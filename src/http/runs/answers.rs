@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 
-use super::create::start_run;
+use super::create::{START_PROBLEMS, start_run};
 use super::event_forms::EventForm;
 use super::preference::Preference;
 use super::read::found;
@@ -34,7 +34,7 @@ use values::ids::RunId;
         ("Preference-Applied" = Option<String>, description = "`respond-async` where the header `Prefer` asked for it"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-))]
+), extensions(("x-problems" = json!(START_PROBLEMS))))]
 pub(in crate::http) async fn answer_run(
     call: Call,
     path: PathParameters,

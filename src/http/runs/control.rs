@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::headers::is_visible;
 use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
@@ -50,7 +51,7 @@ pub(in crate::http) struct SteeringView {
 ), responses(
     (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable]))))]
 pub(in crate::http) async fn stop_run(
     call: Call,
     path: PathParameters,
@@ -68,7 +69,7 @@ pub(in crate::http) async fn stop_run(
 ), responses(
     (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable]))))]
 pub(in crate::http) async fn cancel_run(
     call: Call,
     path: PathParameters,
@@ -86,7 +87,7 @@ pub(in crate::http) async fn cancel_run(
 ), request_body = SteerRun, responses(
     (status = 202, description = "The message waits for the next step", body = SteeringView),
     (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable, ProblemCode::TooManyMessages, ProblemCode::TooManySteeringMessages]))))]
 pub(in crate::http) async fn steer_run(
     call: Call,
     path: PathParameters,

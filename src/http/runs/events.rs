@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::event_forms::EventForm;
 use super::read::found;
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::frames::{NoRoom, RunFrames, write_data};
 use crate::http::guards::within;
 use crate::http::headers;
@@ -48,7 +49,7 @@ const DROPPED: &str = "stream.dropped";
 ), responses(
     (status = 200, description = "The events, each of which has an `Event` in its line `data`", content((EventForm = "text/event-stream"))),
     (status = 204, description = "The run has ended, and `Last-Event-ID` names its last event or a later one"),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::InvalidHeader, ProblemCode::TooManyReaders]))))]
 pub(in crate::http) async fn follow_run(
     call: Call,
     path: PathParameters,

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::response::Response;
 
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
@@ -71,7 +72,7 @@ pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -
     ("wait" = Option<String>, Query, pattern = "^((60|[1-5]?[0-9])s?|1m|[1-5]?[0-9]{1,4}ms)$", description = "How long to wait for a change of the status: seconds, or a duration such as `1m`; up to 60 seconds, by default 0"),
 ), responses(
     (status = 200, description = "The run", body = RunView),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::TooManyReaders]))))]
 pub(in crate::http) async fn get_run(
     call: Call,
     path: PathParameters,
@@ -126,7 +127,7 @@ fn cost(run: &RunRecord) -> usize {
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of steps", body = Steps),
-))]
+), extensions(("x-problems" = json!([ProblemCode::RunNotFound]))))]
 pub(in crate::http) async fn list_steps(
     call: Call,
     path: PathParameters,

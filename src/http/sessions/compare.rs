@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::files::FileChange;
+use super::files::view::FileChange;
 use super::stream::{Page, PageReader};
 use super::view::found;
 use crate::http::auth::Call;
@@ -14,6 +14,7 @@ use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::files::{FilesDiff, diff_files, tree_of};
 use store::sessions::VerifyReport;
 use tasks::fair_share::Share;
@@ -75,7 +76,7 @@ const FILES_ROOM: usize = 8 << 20;
     ("other" = uuid::Uuid, Path),
 ), responses(
     (status = 200, description = "Where the sessions differ", body = SessionDiff),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn diff_sessions(
     call: Call,
     path: PathParameters,
@@ -237,7 +238,7 @@ fn cut<T: Serialize>(changes: &mut Vec<T>) -> bool {
 /// Computes all hashes of a session and its ancestors again.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/verify", tag = "sessions", params(("session_id" = uuid::Uuid, Path)), responses(
     (status = 200, description = "What was checked and found", body = Verification),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn verify_session(
     call: Call,
     path: PathParameters,

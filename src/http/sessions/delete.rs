@@ -7,6 +7,7 @@ use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::{Removal, remove_session};
 
 /// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that
@@ -16,7 +17,7 @@ use crate::run::{Removal, remove_session};
     ("descendants" = Option<bool>, Query, description = "Also removes all sessions that continue it"),
 ), responses(
     (status = 204, description = "It is gone"),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::SessionHasDescendants, ProblemCode::SessionInUse]]))))]
 pub(in crate::http) async fn delete_session(
     call: Call,
     path: PathParameters,

@@ -22,6 +22,20 @@ use tasks::off_thread::by_size;
 use values::json::json_length;
 use values::session::SessionHead;
 
+/// The problems of a session that is imported.
+const IMPORT_PROBLEMS: &[ProblemCode] = &[
+    ProblemCode::SessionTooLarge,
+    ProblemCode::AgentNotFound,
+    ProblemCode::NotAllowed,
+    ProblemCode::UnknownModel,
+    ProblemCode::ModelNotConfigured,
+    ProblemCode::InvalidPrompt,
+    ProblemCode::InvalidResponseFormat,
+    ProblemCode::TooManyMessages,
+    ProblemCode::InvalidHistory,
+    ProblemCode::BaseSessionConflict,
+];
+
 /// Makes a session of given states, without a run.
 ///
 /// The response shows what the request has brought, so it needs no scope to read.
@@ -33,7 +47,7 @@ use values::session::SessionHead;
         ("ETag" = String, description = "The root hash of the session"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-))]
+), extensions(("x-problems" = json!(IMPORT_PROBLEMS))))]
 pub(in crate::http) async fn import_session(
     call: Call,
     query: QueryParameters,

@@ -8,6 +8,7 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use agent::record::ThreadName;
 use store::TimeRange;
 use store::retention::Ancestor;
@@ -57,7 +58,7 @@ pub(in crate::http) async fn list_sessions(call: Call, mut query: QueryParameter
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of the line", body = Line),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn list_lineage(
     call: Call,
     path: PathParameters,
@@ -81,7 +82,7 @@ pub(in crate::http) async fn list_lineage(
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn list_children(
     call: Call,
     path: PathParameters,

@@ -16,6 +16,7 @@ use crate::http::in_flight::{held, json_response, reading, respond_with};
 use crate::http::paging::{ListPage, MessageIndex, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
@@ -44,7 +45,7 @@ pub(in crate::http) struct MessageList {
 ), responses(
     (status = 200, description = "The session", body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
     (status = 304, description = "The caller has it"),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn get_session(
     call: Call,
     path: PathParameters,
@@ -109,7 +110,7 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of messages", body = MessageList),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn list_messages(
     call: Call,
     path: PathParameters,

@@ -110,11 +110,13 @@ fn run_errors() -> String {
 }
 
 fn routes(description: &Value) -> String {
-    let mut table = "| request | does |\n|---|---|\n".to_owned();
+    let mut table = "| request | scope | does |\n|---|---|---|\n".to_owned();
     for (path, item) in members(&description["paths"]) {
         for (method, operation) in METHODS.iter().filter_map(|method| Some((method, item.get(method)?))) {
+            let scope = operation["security"][0]["api_key"][0].as_str();
+            let scope = scope.map(|scope| format!("`{scope}`")).unwrap_or_default();
             let summary = cell(operation["summary"].as_str().unwrap());
-            let _ = writeln!(table, "| `{} {path}` | {summary} |", method.to_uppercase());
+            let _ = writeln!(table, "| `{} {path}` | {scope} | {summary} |", method.to_uppercase());
         }
     }
     table

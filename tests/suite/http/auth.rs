@@ -8,10 +8,9 @@ use store::keys::Scope;
 use test_support::wait::until;
 use values::clock::Clock as _;
 
-use super::docs::described_routes;
-use super::service::{NOWHERE, Service};
+use super::routes::Route;
+use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::table::rows;
 use crate::support::test_app::{run_path, session_path};
 
 const OPEN_PATHS: [&str; 6] = ["/", "/healthz", "/readyz", "/openapi.json", "/docs/", "/docs/problems"];
@@ -37,76 +36,26 @@ async fn call(service: &Service, secret: &str, method: &str, path: &str, body: O
     .await
 }
 
-/// The scope that each route under `/v1` needs, with a request of it.
-const SCOPES: &str = r#"
-runs:write    | POST   | /v1/runs                                  | {"input": "hi"}
-runs:write    | POST   | /v1/sessions                              | {}
-runs:write    | POST   | /v1/webhooks/deliveries/NOWHERE/redeliver |
-admin         | PUT    | /v1/agents/new                            | {"model": "mock/echo"}
-admin         | DELETE | /v1/agents/new                            |
-runs:write    | PUT    | /v1/threads/new                           | {"session_id": "NOWHERE"}
-runs:write    | DELETE | /v1/threads/new                           |
-runs:write    | POST   | /v1/sessions/NOWHERE/files                | {"changes": [{"path": "a", "delete": true}]}
-runs:write    | POST   | /v1/sessions/NOWHERE/merge                | {"with": "NOWHERE"}
-runs:write    | PUT    | /v1/blobs/EMPTY                           |
-admin         | DELETE | /v1/sessions/NOWHERE                      |
-admin         | POST   | /v1/configuration/reload                  |
-runs:write    | POST   | /v1/runs/NOWHERE/stop                     |
-runs:write    | POST   | /v1/runs/NOWHERE/cancel                   |
-runs:write    | POST   | /v1/runs/NOWHERE/steer                    | {"id": "1", "input": "hi"}
-runs:write    | POST   | /v1/runs/NOWHERE/answers                  | {"deny_open": true}
-sessions:read | GET    | /v1/runs                                  |
-sessions:read | GET    | /v1/sessions                              |
-sessions:read | GET    | /v1/agents                                |
-sessions:read | GET    | /v1/agents/demo                           |
-sessions:read | GET    | /v1/threads                               |
-sessions:read | GET    | /v1/threads/new                           |
-sessions:read | GET    | /v1/threads/new/messages                  |
-sessions:read | GET    | /v1/runs/NOWHERE                          |
-sessions:read | GET    | /v1/runs/NOWHERE/steps                    |
-sessions:read | GET    | /v1/runs/NOWHERE/events                   |
-sessions:read | GET    | /v1/sessions/NOWHERE                      |
-sessions:read | GET    | /v1/sessions/NOWHERE/messages             |
-sessions:read | GET    | /v1/sessions/NOWHERE/lineage              |
-sessions:read | GET    | /v1/sessions/NOWHERE/children             |
-sessions:read | GET    | /v1/sessions/NOWHERE/verify               |
-sessions:read | GET    | /v1/sessions/NOWHERE/files                |
-sessions:read | GET    | /v1/sessions/NOWHERE/files/a              |
-sessions:read | GET    | /v1/sessions/NOWHERE/archive              |
-sessions:read | GET    | /v1/sessions/NOWHERE/diff/NOWHERE         |
-sessions:read | GET    | /v1/sessions/NOWHERE/ancestor/NOWHERE     |
-sessions:read | GET    | /v1/webhooks/deliveries                   |
-sessions:read | GET    | /v1/webhooks/deliveries/NOWHERE           |
-"#;
-
-fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
-    let fill = |text: &str| text.replace("NOWHERE", NOWHERE).replace("EMPTY", EMPTY);
-    let requests = rows(SCOPES).map(|[scope, method, path, body]| {
-        let body = (!body.is_empty()).then(|| serde_json::from_str(&fill(body)).unwrap());
-        let scope = serde_json::from_value(json!(scope)).unwrap();
-        (method, fill(path), body, scope)
-    });
-    requests.collect()
-}
-
 #[test]
-fn every_route_is_tried() {
-    for described in described_routes().iter().filter(|route| route.contains(" /v1/")) {
-        let (method, template) = described.split_once(' ').unwrap();
-        let is_tried = routes().iter().any(|(tried, path, ..)| {
-            let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-            let fits = |(part, found): (&&str, &&str)| part.starts_with('{') || part == found;
-            tried.eq_ignore_ascii_case(method) && template.len() == path.len() && template.iter().zip(&path).all(fits)
-        });
-        assert!(is_tried, "{described}");
+fn reads_and_no_other_routes_need_the_scope_to_read() {
+    for route in Route::all() {
+        let is_read = route.scope() == Scope::SessionsRead;
+        assert_eq!(
+            is_read,
+            route.method == Method::GET,
+            "{} {}",
+            route.method,
+            route.path()
+        );
     }
 }
 
 #[tokio::test]
 async fn without_any_key_everybody_is_the_default_tenant() {
     let service = Service::start().await;
-    for (method, path, body, _) in routes() {
-        let answer = call(&service, "", method, &path, body.as_ref()).await;
+    for route in Route::all() {
+        let (method, path) = (route.method.as_str(), route.path());
+        let answer = call(&service, "", method, &path, None).await;
         assert!(
             ![401, 403].contains(&answer.status.as_u16()),
             "{method} {path}: {}",
@@ -131,8 +80,9 @@ async fn a_key_opens_what_its_scopes_allow() {
         &[],
     ] {
         let (_, secret) = service.make_key("acme", scopes).await;
-        for (method, path, body, needed) in routes() {
-            let answer = call(&service, &secret, method, &path, body.as_ref()).await;
+        for route in Route::all() {
+            let (method, path, needed) = (route.method.as_str(), route.path(), route.scope());
+            let answer = call(&service, &secret, method, &path, None).await;
             if scopes.contains(&needed) || scopes.contains(&Scope::Admin) {
                 assert!(
                     ![401, 403].contains(&answer.status.as_u16()),
@@ -152,8 +102,8 @@ async fn a_key_opens_what_its_scopes_allow() {
 async fn with_a_key_made_every_other_request_is_refused() {
     let service = Service::start().await;
     let (_, secret) = service.make_key("acme", &[Scope::Admin]).await;
-    for (method, path, body, _) in routes() {
-        let answer = call(&service, "", method, &path, body.as_ref()).await;
+    for route in Route::all() {
+        let answer = call(&service, "", route.method.as_str(), &route.path(), None).await;
         answer.assert_problem("missing_api_key");
         assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"agent-runtime\"");
     }

@@ -9,17 +9,6 @@ use super::service::Service;
 use crate::support::members::assert_members;
 use crate::support::test_app::run_path;
 
-/// Returns the routes of the description, each as its method and its path.
-pub(super) fn described_routes() -> Vec<String> {
-    let description = serde_json::to_value(openapi()).unwrap();
-    let paths = description["paths"].as_object().unwrap().iter();
-    let routes = paths.flat_map(|(path, item)| {
-        let methods = item.as_object().unwrap().keys();
-        methods.map(move |method| format!("{method} {path}"))
-    });
-    routes.collect()
-}
-
 fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
     match value {
         Value::Object(object) => {

@@ -4,39 +4,27 @@ use reqwest::{Method, header};
 use serde_json::json;
 
 use super::refused::assert_refused;
+use super::routes::Route;
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{read, with_json};
 
 #[tokio::test]
-async fn every_post_refuses_a_malformed_idempotency_key() {
+async fn a_malformed_idempotency_key_is_refused() {
     let service = Service::start().await;
-    let posts = [
-        ("/v1/runs".to_owned(), Some(json!({"input": "hi"}))),
-        ("/v1/sessions".to_owned(), Some(json!({}))),
-        (format!("/v1/runs/{NOWHERE}/stop"), None),
-        (format!("/v1/runs/{NOWHERE}/cancel"), None),
-        (format!("/v1/webhooks/deliveries/{NOWHERE}/redeliver"), None),
-        (
-            format!("/v1/runs/{NOWHERE}/steer"),
-            Some(json!({"id": "1", "input": "hi"})),
-        ),
-    ];
     let long = "k".repeat(256);
-    for (path, body) in &posts {
+    for route in Route::all() {
+        if !route.parameters("header").contains(&"Idempotency-Key") {
+            continue;
+        }
         for keys in [&[""][..], &["two words"], &["caf\u{e9}"], &[&long], &["a", "a"]] {
-            let request = service.request(Method::POST, path);
+            let request = service.request(route.method.clone(), &route.path());
             let request = keys
                 .iter()
                 .fold(request, |request, key| request.header("idempotency-key", *key));
-            let request = match body {
-                Some(body) => with_json(request, body),
-                None => request,
-            };
-            let shown = format!("{path} {keys:?}");
+            let shown = format!("{} {keys:?}", route.path());
             assert_refused(request, "invalid_header", "idempotency-key", &shown).await;
         }
     }
-    assert_eq!(service.counts().await, (0, 0));
     service.finish().await;
 }
 

@@ -47,6 +47,7 @@ mod pretty;
 mod problem;
 mod refusal;
 mod refused;
+mod routes;
 mod runs;
 mod server;
 mod service;

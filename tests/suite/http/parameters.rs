@@ -1,11 +1,13 @@
 //! Bad paths and queries, and the problems that they deserve.
 
 use super::refused::assert_refused;
+use super::routes::Route;
 use super::service::{NOWHERE, Service};
 use crate::support::table::rows;
 
 on_every_store! {
     bad_requests_without_a_body_are_refused,
+    ids_and_names_of_parameters_are_checked_first,
 }
 
 async fn bad_requests_without_a_body_are_refused(service: &Service) {
@@ -13,6 +15,19 @@ async fn bad_requests_without_a_body_are_refused(service: &Service) {
         let (method, path) = request.split_once(' ').unwrap();
         let sent = service.request(method.parse().unwrap(), &path.replace("ID", NOWHERE));
         assert_refused(sent, code, pointer, request).await;
+    }
+}
+
+/// The problems of a body come before these.
+async fn ids_and_names_of_parameters_are_checked_first(service: &Service) {
+    for route in Route::all().iter().filter(|route| !route.has_body()) {
+        let shown = format!("{} {}", route.method, route.path());
+        let unknown = service.request(route.method.clone(), &format!("{}?now=1", route.path()));
+        assert_refused(unknown, "unknown_parameter", "now", &shown).await;
+        for id in route.ids() {
+            let malformed = service.request(route.method.clone(), &route.path_with(id, "x"));
+            assert_refused(malformed, "malformed_id", id, &shown).await;
+        }
     }
 }
 
@@ -34,15 +49,10 @@ method_not_allowed     |                  | POST /v1/webhooks/deliveries
 malformed_id           | run_id           | GET /v1/runs/42
 malformed_id           | run_id           | GET /v1/runs/0197f3c21b1e7c3a9d543f1f0a6f8c11
 malformed_id           | run_id           | GET /v1/runs/%00
-malformed_id           | run_id           | GET /v1/runs/42/events
-malformed_id           | run_id           | POST /v1/runs/42/stop
-malformed_id           | run_id           | POST /v1/runs/42/cancel
 malformed_id           | run_id           | GET /v1/runs/%2F
 malformed_id           | run_id           | GET /v1/webhooks/deliveries?run_id=x
 invalid_utf8           |                  | GET /v1/runs/%ff
 invalid_utf8           |                  | GET /docs/%ff
-malformed_id           | session_id       | GET /v1/sessions/x
-malformed_id           | other            | GET /v1/sessions/ID/diff/x
 invalid_parameter      | thread           | GET /v1/runs?thread=a%20b
 malformed_id           | base_session_id  | GET /v1/runs?base_session_id=x
 run_not_found          |                  | GET /v1/runs/ID
@@ -58,8 +68,6 @@ session_not_found      |                  | GET /v1/sessions/ID/children
 session_not_found      |                  | GET /v1/sessions/ID/verify
 session_not_found      |                  | GET /v1/sessions/ID/diff/ID
 unsupported_media_type |                  | POST /v1/runs/ID/steer
-unknown_parameter      | now              | POST /v1/runs/ID/stop?now
-unknown_parameter      | now              | POST /v1/webhooks/deliveries/ID/redeliver?now=1
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=soon
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=61
@@ -69,12 +77,10 @@ invalid_parameter      | wait             | GET /v1/runs/ID?wait=1h
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=1.5
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=99999999999999999999
 invalid_parameter      | wait             | GET /v1/runs/ID?wait=1s&wait=2s
-unknown_parameter      | wait             | GET /v1/runs/ID/steps?wait=1s
 invalid_parameter      | after            | GET /v1/runs/ID/events?after=-1
 invalid_parameter      | after            | GET /v1/runs/ID/events?after=x
 invalid_parameter      | after            | GET /v1/runs/ID/events?after=9223372036854775808
 invalid_parameter      | after            | GET /v1/runs/ID/events?after=18446744073709551616
-unknown_parameter      | from             | GET /v1/runs/ID/events?from=1
 thread_not_found       |                  | GET /v1/threads/nobody
 thread_not_found       |                  | GET /v1/threads/a%00b
 thread_not_found       |                  | GET /v1/threads/a%20b
@@ -95,15 +101,12 @@ invalid_parameter      | limit            | GET /v1/runs?limit=201
 invalid_parameter      | limit            | GET /v1/runs?limit=ten
 invalid_parameter      | limit            | GET /v1/runs?limit=99999999999999999999
 invalid_parameter      | limit            | GET /v1/runs?limit=1&limit=2
-unknown_parameter      | prefix           | GET /v1/threads?prefix=a
 agent_not_found        |                  | GET /v1/agents/nobody
 agent_not_found        |                  | GET /v1/agents/a%00b
 agent_not_found        |                  | DELETE /v1/agents/nobody
 agent_not_found        |                  | GET /v1/agents/a%2Fb
 agent_is_configured    |                  | DELETE /v1/agents/demo
-unknown_parameter      | state            | GET /v1/runs?state=failed
 unknown_parameter      | limits           | GET /v1/sessions?limits=3
-unknown_parameter      | verbose          | GET /v1/agents/demo?verbose
 invalid_utf8           | �                | GET /v1/agents/demo?%ff
 invalid_utf8           | agent            | GET /v1/runs?agent=%ff
 invalid_utf8           | agent            | GET /v1/runs?agent=%ED%A0%80
@@ -128,6 +131,5 @@ invalid_parameter      | tips             | GET /v1/sessions?tips=maybe
 nul_character          | metadata.        | GET /v1/sessions?metadata.a=%00
 nul_character          | agent            | GET /v1/sessions?agent=%00
 invalid_parameter      | include          | GET /v1/sessions/ID?include=files
-malformed_id           | delivery_id      | GET /v1/webhooks/deliveries/x
 delivery_not_found     |                  | GET /v1/webhooks/deliveries/ID
 "#;

@@ -61,7 +61,7 @@ impl FromRequest<Arc<Api>> for FileBody {
 ), request_body(content = FileBytes, content_type = "application/octet-stream"), responses(
     (status = 200, description = "The contents were stored before", body = Blob),
     (status = 201, description = "The contents are stored", body = Blob),
-))]
+), extensions(("x-problems" = json!([ProblemCode::HashMismatch, ProblemCode::StorageQuotaExceeded]))))]
 pub(in crate::http) async fn put_blob(
     call: Call,
     path: PathParameters,

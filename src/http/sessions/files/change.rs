@@ -5,10 +5,12 @@ use axum::response::Response;
 use super::body::ChangeFiles;
 use super::child::respond_child;
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::http::sessions::SessionView;
+use crate::http::problem_groups::{CHILD_PROBLEMS, SESSION_PROBLEMS};
+use crate::http::sessions::view::SessionView;
 use crate::run;
 use tasks::off_thread::by_size;
 
@@ -23,7 +25,7 @@ use tasks::off_thread::by_size;
         ("ETag" = String, description = "The root hash of the session"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, CHILD_PROBLEMS, [ProblemCode::UnknownBlob]]))))]
 pub(in crate::http) async fn change_files(
     call: Call,
     path: PathParameters,

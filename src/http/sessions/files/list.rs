@@ -4,11 +4,13 @@ use axum::response::Response;
 
 use super::view::FileEntry;
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::file_problems::tree_problem;
 use crate::http::in_flight::respond_with;
 use crate::http::paging::{ListPage, PAGE_BYTES, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::files::{list_after, open_files};
 use workspace::{Entry, FilePath, Totals, Tree, TreeError};
 
@@ -27,7 +29,7 @@ const NAME: u64 = 256;
     ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
 ), responses(
     (status = 200, description = "A page of files", body = Files),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::FileNotFound]]))))]
 pub(in crate::http) async fn list_files(
     call: Call,
     path: PathParameters,

@@ -7,10 +7,12 @@ use utoipa::ToSchema;
 
 use super::child::respond_child;
 use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use crate::http::problem::Problem;
-use crate::http::sessions::SessionView;
+use crate::http::problem_groups::{CHILD_PROBLEMS, SESSION_PROBLEMS};
+use crate::http::sessions::view::SessionView;
 use crate::run::files::{MergeRequest, common_ancestor, merge_files};
 use store::retention::Ancestor;
 use store::sessions::ConflictPolicy;
@@ -32,7 +34,7 @@ pub(in crate::http) struct MergeSession {
     ("other" = uuid::Uuid, Path),
 ), responses(
     (status = 200, description = "The session from which both descend", body = Ancestor),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::NoCommonAncestor]]))))]
 pub(in crate::http) async fn get_ancestor(
     call: Call,
     path: PathParameters,
@@ -54,7 +56,7 @@ pub(in crate::http) async fn get_ancestor(
         ("ETag" = String, description = "The root hash of the session"),
         ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
     )),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, CHILD_PROBLEMS, [ProblemCode::NoCommonAncestor, ProblemCode::MergeConflict, ProblemCode::MalformedId]]))))]
 pub(in crate::http) async fn merge_session(
     call: Call,
     path: PathParameters,

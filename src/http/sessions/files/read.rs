@@ -18,6 +18,7 @@ use crate::http::file_problems::tree_problem;
 use crate::http::in_flight::held;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::http::sessions::etag;
 use crate::run::files::open_files;
 use values::ids::SessionId;
@@ -42,7 +43,7 @@ const LITERAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
     (status = 200, description = "The file", body = FileBytes, content_type = "application/octet-stream", headers(("ETag" = String, description = "The BLAKE3 of the file, quoted"))),
     (status = 206, description = "The wanted bytes of the file", body = FileBytes, content_type = "application/octet-stream", headers(("Content-Range" = String, description = "Which bytes these are, and the size of the file"))),
     (status = 304, description = "The caller has it"),
-))]
+), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::FileNotFound, ProblemCode::RangeNotSatisfiable]]))))]
 pub(in crate::http) async fn get_file(
     call: Call,
     path: PathParameters,

@@ -21,6 +21,7 @@ use crate::http::auth::Call;
 use crate::http::file_problems::tree_problem;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::files::open_files;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
@@ -41,7 +42,7 @@ const ENTRY: u64 = 768;
     ("format" = Option<String>, Query, pattern = "^(tar\\.zst|zip)$", description = "`tar.zst`, the default, or `zip`"),
 ), responses(
     (status = 200, description = "The archive", content((FileBytes = "application/zstd"), (FileBytes = "application/zip"))),
-))]
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn get_archive(
     call: Call,
     path: PathParameters,

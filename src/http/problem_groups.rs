@@ -1,0 +1,27 @@
+//! Problems that several routes have, for their descriptions.
+
+use super::codes::ProblemCode;
+
+/// The problems of routes with a session id.
+pub(super) const SESSION_PROBLEMS: &[ProblemCode] = &[ProblemCode::SessionNotFound, ProblemCode::SessionNotCommitted];
+
+/// The problems of routes that publish a session with other files.
+pub(super) const CHILD_PROBLEMS: &[ProblemCode] = &[
+    ProblemCode::BaseSessionConflict,
+    ProblemCode::SessionTooLarge,
+    ProblemCode::WorkspaceTooLarge,
+    ProblemCode::StorageQuotaExceeded,
+];
+
+/// The problems of routes that take an agent's definition.
+pub(super) const AGENT_PROBLEMS: &[ProblemCode] = &[
+    ProblemCode::AgentNotFound,
+    ProblemCode::NotAllowed,
+    ProblemCode::UnknownModel,
+    ProblemCode::ModelNotConfigured,
+    ProblemCode::UnknownTool,
+    ProblemCode::UnknownHook,
+    ProblemCode::InvalidHook,
+    ProblemCode::InvalidPrompt,
+    ProblemCode::InvalidResponseFormat,
+];
