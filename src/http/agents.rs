@@ -82,8 +82,7 @@ struct ReloadedAgent {
 
 /// Lists agents by name.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", params(
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of agents", body = Agents),
 ))]

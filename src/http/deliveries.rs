@@ -22,8 +22,7 @@ type Deliveries = ListPage<DeliveryRecord>;
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", tag = "webhooks", params(
     ("status" = Option<DeliveryStatus>, Query, description = "Only of this status"),
     ("run_id" = Option<uuid::Uuid>, Query, description = "Only of this run"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of deliveries", body = Deliveries),
 ))]
@@ -61,7 +60,7 @@ pub(super) async fn get_delivery(
 /// Sends a message to a webhook again, from its first attempt on, even if it was delivered.
 #[utoipa::path(post, path = "/v1/webhooks/deliveries/{delivery_id}/redeliver", tag = "webhooks", params(
     ("delivery_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), responses(
     (status = 202, description = "It is sent", body = DeliveryRecord),
 ), extensions(("x-problems" = json!([ProblemCode::DeliveryNotFound]))))]

@@ -9,12 +9,13 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::response::Response;
-use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 
 use super::codes::ProblemCode as Code;
-use super::described_schemas::{complete_schemas, size_integers};
+use super::described_parameters::{complete_header, complete_parameter};
+use super::described_schemas::complete_schemas;
 use store::keys::Scope;
 
 /// The security scheme of API keys.
@@ -86,6 +87,12 @@ pub(super) fn complete(description: &mut OpenApi) {
             operation.parameters.get_or_insert_default().push(pretty().into());
         }
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
+        for response in operation.responses.responses.values_mut() {
+            if let RefOr::T(response) = response {
+                let headers = response.headers.iter_mut();
+                headers.for_each(|(name, header)| complete_header(name, header));
+            }
+        }
         describe_problems(operation, is_open);
     }
     if let Some(components) = &mut description.components {
@@ -179,26 +186,6 @@ fn describe_problems(operation: &mut Operation, is_open: bool) {
     let responses = &mut operation.responses.responses;
     for (status, codes) in by_status {
         responses.insert(status.to_string(), problem(status, &codes).into());
-    }
-}
-
-fn complete_parameter(parameter: &mut RefOr<Parameter>) {
-    if let RefOr::T(Parameter {
-        schema: Some(schema), ..
-    }) = parameter
-    {
-        require_value(schema);
-        size_integers(schema);
-    }
-}
-
-/// Removes null from the schema: an optional parameter is absent, never null.
-fn require_value(schema: &mut RefOr<Schema>) {
-    if let RefOr::T(Schema::Object(object)) = schema
-        && let SchemaType::Array(kinds) = &mut object.schema_type
-    {
-        let kind = kinds.iter().find(|kind| **kind != Type::Null).cloned();
-        object.schema_type = kind.unwrap_or_default().into();
     }
 }
 

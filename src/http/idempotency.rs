@@ -21,7 +21,7 @@ use values::session::Hash;
 /// The header with the caller's key.
 const KEY: &str = "idempotency-key";
 /// The longest key, in bytes.
-const MAX_KEY: usize = 255;
+pub(super) const MAX_KEY: usize = 255;
 /// The header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 

@@ -41,60 +41,73 @@ const RENAMED: &[(&str, &str)] = &[
 
 /// Fields of other APIs for which another name is not enough, a field of the object that is meant,
 /// and what to write instead.
-const HABITS: &[(&str, &str, &str)] = &[
-    ("stream", "mode", STREAM),
-    ("stream", "client_tools", OF_RUNS),
-    ("mode", "client_tools", OF_RUNS),
-    ("messages", "client_tools", OF_RUNS),
-    ("input", "client_tools", OF_RUNS),
-    ("async", "mode", ASYNC),
-    ("background", "mode", ASYNC),
+const HABITS: &[(&[&str], &str, &str)] = &[
+    (&["stream"], "mode", "write `\"mode\": \"stream\"` instead"),
     (
-        "messages",
+        &["stream", "mode", "messages", "input"],
+        "client_tools",
+        "an agent has none: requests for runs have `input` and `mode`",
+    ),
+    (&["async", "background"], "mode", "write `\"mode\": \"async\"` instead"),
+    (
+        &["messages"],
         "input",
         "write `input` instead: it takes a text or a list of messages",
     ),
     (
-        "messages",
+        &["messages"],
         "message_history_state",
         "write `\"message_history_state\": {\"messages\": [...]}` instead",
     ),
-    ("json_schema", "schema", BESIDE_TYPE),
     (
-        "max_tokens",
+        &["json_schema"],
+        "schema",
+        "write its `name`, `schema` and `strict` beside `type` instead",
+    ),
+    (
+        &["max_tokens"],
         "parameters",
         "write `max_output_tokens` into `parameters`, or `max_tokens` of the whole run into `budget`",
     ),
-    ("max_completion_tokens", "parameters", MAX_OUTPUT),
-    ("max_turns", "budget", MAX_STEPS),
-    ("max_iterations", "budget", MAX_STEPS),
-    ("timeout", "budget", "write `max_seconds` into `budget` instead"),
-    ("assistant_id", "agent", AGENT_NAME),
-    ("agent_id", "agent", AGENT_NAME),
-    ("user", "metadata", "write it into `metadata` instead"),
     (
-        "idempotency_key",
+        &["max_completion_tokens"],
+        "parameters",
+        "write `max_output_tokens` into `parameters` instead",
+    ),
+    (
+        &["max_turns", "max_iterations"],
+        "budget",
+        "write `max_steps` into `budget` instead",
+    ),
+    (&["timeout"], "budget", "write `max_seconds` into `budget` instead"),
+    (
+        &["assistant_id", "agent_id"],
+        "agent",
+        "write the agent's name as `agent` instead",
+    ),
+    (&["user"], "metadata", "write it into `metadata` instead"),
+    (
+        &["idempotency_key"],
         "base_session_id",
         "send the header `Idempotency-Key` instead",
     ),
-    ("mcp", "base_session_id", OF_AGENTS),
-    ("client_tools", "base_session_id", OF_AGENTS),
-    ("type", "response_schema", CLIENT_TOOL),
-    ("function", "response_schema", CLIENT_TOOL),
-    ("input_schema", "response_schema", "write `parameters` instead"),
-    ("approve", "decision", DECISION),
-    ("approved", "decision", DECISION),
+    (
+        &["mcp", "client_tools"],
+        "base_session_id",
+        "the agent has them: PUT /v1/agents/{name} stores an agent",
+    ),
+    (
+        &["type", "function"],
+        "response_schema",
+        "a client tool has its `name`, `description` and `parameters` in one object, without `type`",
+    ),
+    (&["input_schema"], "response_schema", "write `parameters` instead"),
+    (
+        &["approve", "approved"],
+        "decision",
+        "write `\"decision\": \"approve\"` or `\"decision\": \"deny\"` instead",
+    ),
 ];
-const STREAM: &str = "write `\"mode\": \"stream\"` instead";
-const ASYNC: &str = "write `\"mode\": \"async\"` instead";
-const BESIDE_TYPE: &str = "write its `name`, `schema` and `strict` beside `type` instead";
-const MAX_OUTPUT: &str = "write `max_output_tokens` into `parameters` instead";
-const MAX_STEPS: &str = "write `max_steps` into `budget` instead";
-const AGENT_NAME: &str = "write the agent's name as `agent` instead";
-const OF_RUNS: &str = "an agent has none: requests for runs have `input` and `mode`";
-const OF_AGENTS: &str = "the agent has them: PUT /v1/agents/{name} stores an agent";
-const CLIENT_TOOL: &str = "a client tool has its `name`, `description` and `parameters` in one object, without `type`";
-const DECISION: &str = "write `\"decision\": \"approve\"` or `\"decision\": \"deny\"` instead";
 
 /// The fields of an object in a request, by the object's own field.
 const PARTS: &[(&str, &[&str])] = &[
@@ -201,7 +214,7 @@ fn habit(named: &[&str]) -> Option<String> {
     let given = snake_case(given);
     let given = given.as_str();
     let mut habits = HABITS.iter();
-    if let Some((.., advice)) = habits.find(|(habit, of, _)| *habit == given && known.contains(of)) {
+    if let Some((.., advice)) = habits.find(|(names, field, _)| names.contains(&given) && known.contains(field)) {
         return Some(format!("; {advice}"));
     }
     let mut renamed = RENAMED.iter();

@@ -33,6 +33,7 @@ mod codes;
 mod conflicts;
 mod connection;
 mod described;
+mod described_parameters;
 mod described_schemas;
 mod file_problems;
 mod frames;

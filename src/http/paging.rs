@@ -22,7 +22,7 @@ use values::json::json_length;
 use workspace::{FilePath, MAX_PATH_BYTES};
 
 const DEFAULT_LIMIT: u32 = 50;
-const MAX_LIMIT: u32 = 200;
+pub(super) const MAX_LIMIT: u32 = 200;
 /// The approximate bytes of a page. It ends with the item that reaches this size.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 

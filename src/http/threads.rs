@@ -68,8 +68,7 @@ type Threads = ListPage<ThreadRecord>;
 
 /// Lists threads by name.
 #[utoipa::path(get, path = "/v1/threads", tag = "threads", params(
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of threads", body = Threads),
 ))]
@@ -104,8 +103,7 @@ pub(super) async fn get_thread(
 #[utoipa::path(get, path = "/v1/threads/{name}/messages", tag = "threads", params(
     ("name" = String, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of messages", body = ThreadMessageList),
 ), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]

@@ -23,17 +23,13 @@ use values::ids::RunId;
 /// run moved one.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/answers", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
-    ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
+    ("Idempotency-Key" = Option<String>, Header),
+    ("Prefer" = Option<String>, Header),
 ), request_body = CreateRun, responses(
     (status = 200, description = "The result, or the stream of events, each of which has an `Event` in its line `data`",
         content((RunView = "application/json"), (EventForm = "text/event-stream")),
-        headers(("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"))),
-    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(
-        ("Location" = String, description = "The path of the run"),
-        ("Preference-Applied" = Option<String>, description = "`respond-async` where the header `Prefer` asked for it"),
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
-    )),
+        headers(("Idempotency-Replayed"))),
+    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(("Location"), ("Preference-Applied"), ("Idempotency-Replayed"))),
 ), extensions(("x-problems" = json!(START_PROBLEMS))))]
 pub(in crate::http) async fn answer_run(
     call: Call,

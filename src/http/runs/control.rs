@@ -41,17 +41,20 @@ pub(in crate::http) struct SteeringView {
     status: SteeringStatus,
 }
 
+/// The problems of routes that control an active run.
+const CONTROL_PROBLEMS: &[ProblemCode] = &[ProblemCode::RunNotFound, ProblemCode::RunUnreachable];
+
 /// Ends a run with what it has.
 ///
 /// The step at work is cut, and the session is published with the status `stopped`. May be
 /// repeated. The response has no output: reading it takes the scope `sessions:read`.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/stop", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), responses(
     (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable]))))]
+), extensions(("x-problems" = json!(CONTROL_PROBLEMS))))]
 pub(in crate::http) async fn stop_run(
     call: Call,
     path: PathParameters,
@@ -65,11 +68,11 @@ pub(in crate::http) async fn stop_run(
 /// Ends a run at once; it publishes nothing. May be repeated.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), responses(
     (status = 202, description = "The request is accepted; the run is shown with its current status, without its output", body = RunSummaryView),
     (status = 200, description = "The run had ended before", body = RunSummaryView),
-), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable]))))]
+), extensions(("x-problems" = json!(CONTROL_PROBLEMS))))]
 pub(in crate::http) async fn cancel_run(
     call: Call,
     path: PathParameters,
@@ -83,11 +86,11 @@ pub(in crate::http) async fn cancel_run(
 /// Adds a message that the model reads at the run's next step.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/steer", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), request_body = SteerRun, responses(
     (status = 202, description = "The message waits for the next step", body = SteeringView),
     (status = 200, description = "The message is part of the conversation, or came too late", body = SteeringView),
-), extensions(("x-problems" = json!([ProblemCode::RunNotFound, ProblemCode::RunUnreachable, ProblemCode::TooManyMessages, ProblemCode::TooManySteeringMessages]))))]
+), extensions(("x-problems" = json!([CONTROL_PROBLEMS, [ProblemCode::TooManyMessages, ProblemCode::TooManySteeringMessages]]))))]
 pub(in crate::http) async fn steer_run(
     call: Call,
     path: PathParameters,

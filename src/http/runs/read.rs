@@ -41,8 +41,7 @@ type Steps = ListPage<StepRecord>;
     ("thread" = Option<ThreadName>, Query, description = "Only on this thread"),
     ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant after (RFC 3339)"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of runs", body = Runs),
 ))]
@@ -123,8 +122,8 @@ fn cost(run: &RunRecord) -> usize {
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default as many as 1 MiB holds"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query, description = "1 to 200, by default as many as 1 MiB holds"),
+    ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of steps", body = Steps),
 ), extensions(("x-problems" = json!([ProblemCode::RunNotFound]))))]

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use tokio::time::timeout;
 
 use super::etag;
 use super::import_body::ImportSession;
 use super::show::respond_whole;
-use super::view::{Include, SessionView};
+use super::view::{Include, SessionView, created};
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
-use crate::http::idempotency::{KeyedBody, mark_replay};
+use crate::http::idempotency::KeyedBody;
 use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
@@ -40,13 +39,9 @@ const IMPORT_PROBLEMS: &[ProblemCode] = &[
 ///
 /// The response shows what the request has brought, so it needs no scope to read.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), request_body = ImportSession, responses(
-    (status = 201, description = "The session as it is stored", body = SessionView, headers(
-        ("Location" = String, description = "The path of the session"),
-        ("ETag" = String, description = "The root hash of the session"),
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
-    )),
+    (status = 201, description = "The session as it is stored", body = SessionView, headers(("Location"), ("ETag"), ("Idempotency-Replayed"))),
 ), extensions(("x-problems" = json!(IMPORT_PROBLEMS))))]
 pub(in crate::http) async fn import_session(
     call: Call,
@@ -58,20 +53,16 @@ pub(in crate::http) async fn import_session(
     let request = by_size(&call.tenant, bytes, move || body.into_request(&api.runs, key)).await?;
     let imported = import::import_session(&call.api.runs, call.tenant.clone(), request).await?;
     let Imported { bundle, is_replay } = imported;
-    let location = format!("/v1/sessions/{}", bundle.head.session_id);
-    let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
     let head = bundle.head.clone();
+    let session_id = head.session_id;
     let view = move || {
         let view = SessionView::new(&bundle, Include::ALL);
         let length = json_length(&view);
         (view, length)
     };
     let view = by_size(&call.tenant, bytes, view).await;
-    let mut response = show(&call, head, view).await?;
-    *response.status_mut() = StatusCode::CREATED;
-    response.headers_mut().insert(header::LOCATION, location);
-    mark_replay(&mut response, is_replay);
-    Ok(response)
+    let response = show(&call, head, view).await?;
+    created(response, session_id, is_replay)
 }
 
 /// Responds with the session, which is stored already. An error would make the caller import it

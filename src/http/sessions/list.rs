@@ -30,8 +30,7 @@ type Line = ListPage<Ancestor>;
     ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
     ("thread" = Option<ThreadName>, Query, description = "Only those that runs on this thread have published"),
     ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
 ))]
@@ -54,8 +53,7 @@ pub(in crate::http) async fn list_sessions(call: Call, mut query: QueryParameter
 /// Lists a session and its ancestors, itself first. A removed one has its ids only.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/lineage", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of the line", body = Line),
 ), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
@@ -78,8 +76,7 @@ pub(in crate::http) async fn list_lineage(
 /// Lists the sessions that continue a session directly, newest first.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/children", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of sessions", body = Sessions),
 ), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]

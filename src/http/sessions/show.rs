@@ -41,9 +41,9 @@ pub(in crate::http) struct MessageList {
 #[utoipa::path(get, path = "/v1/sessions/{session_id}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("include" = Option<String>, Query, pattern = "^((environment_state|context_state|message_history_state)(,|$))*$", description = "Of `environment_state`, `context_state`, `message_history_state`, joined by commas; by default all"),
-    ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer"),
+    ("If-None-Match" = Option<String>, Header),
 ), responses(
-    (status = 200, description = "The session", body = SessionView, headers(("ETag" = String, description = "The root hash, quoted"))),
+    (status = 200, description = "The session", body = SessionView, headers(("ETag"))),
     (status = 304, description = "The caller has it"),
 ), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn get_session(
@@ -106,8 +106,7 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of messages", body = MessageList),
 ), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::auth::Call;
+use crate::http::idempotency::mark_replay;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::run;
@@ -145,6 +148,15 @@ impl SessionView {
             message_history_state: None,
         }
     }
+}
+
+/// Completes the response to a request that has made a session.
+pub(super) fn created(mut response: Response, session_id: SessionId, is_replay: bool) -> Result<Response, Problem> {
+    let location = HeaderValue::try_from(format!("/v1/sessions/{session_id}")).map_err(Problem::internal)?;
+    *response.status_mut() = StatusCode::CREATED;
+    response.headers_mut().insert(header::LOCATION, location);
+    mark_replay(&mut response, is_replay);
+    Ok(response)
 }
 
 /// Returns the value, or the problem of an id that is reserved or unknown.

@@ -25,8 +25,7 @@ const NAME: u64 = 256;
     ("session_id" = uuid::Uuid, Path),
     ("path" = Option<String>, Query, description = "The directory to list; by default the root"),
     ("recursive" = Option<bool>, Query, description = "Also lists what is in the directories below; by default false"),
-    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
-    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+    ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of files", body = Files),
 ), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::FileNotFound]]))))]

@@ -49,13 +49,9 @@ pub(in crate::http) async fn get_ancestor(
 /// session that continues the one in the path with the same messages and context.
 #[utoipa::path(post, path = "/v1/sessions/{session_id}/merge", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
+    ("Idempotency-Key" = Option<String>, Header),
 ), request_body = MergeSession, responses(
-    (status = 201, description = "The new session with its environment", body = SessionView, headers(
-        ("Location" = String, description = "The path of the session"),
-        ("ETag" = String, description = "The root hash of the session"),
-        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
-    )),
+    (status = 201, description = "The new session with its environment", body = SessionView, headers(("Location"), ("ETag"), ("Idempotency-Replayed"))),
 ), extensions(("x-problems" = json!([SESSION_PROBLEMS, CHILD_PROBLEMS, [ProblemCode::NoCommonAncestor, ProblemCode::MergeConflict, ProblemCode::MalformedId]]))))]
 pub(in crate::http) async fn merge_session(
     call: Call,

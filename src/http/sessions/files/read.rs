@@ -36,7 +36,7 @@ const LITERAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/files/{path}", tag = "files", params(
     ("session_id" = uuid::Uuid, Path),
     ("path" = String, Path, description = "The path of the file; the `/` between names may stay as they are"),
-    ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an earlier answer"),
+    ("If-None-Match" = Option<String>, Header),
     ("Range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-99`; several are answered with the whole file"),
     ("If-Range" = Option<String>, Header, description = "The `ETag` that the file must have for the range to apply"),
 ), responses(
