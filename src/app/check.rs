@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::ingredients::Ingredients;
-use super::{require_keys_beyond_loopback, settings};
+use super::{derived_settings, require_keys_beyond_loopback};
 use crate::config::{Config, Loaded, Origin};
 use crate::run::agents::ConfiguredAgent;
 use crate::run::refusal::suggestion;
@@ -115,7 +115,7 @@ fn check_directory(loaded: &Loaded, section: &str, directory: &Path, findings: &
 
 /// Connects to the Redis that replicas share. The service would start without it.
 async fn check_board(config: &Config) -> anyhow::Result<()> {
-    let settings = settings::redis_board(config)?;
+    let settings = derived_settings::redis_board(config)?;
     let Some(url) = &config.board.url else { return Ok(()) };
     let tried = Board::check(url.expose(), settings).await;
     tried.with_context(|| format!("can't use the board {url}"))
@@ -134,7 +134,7 @@ async fn check_store(
         acquire_timeout: STORE_PATIENCE,
         ..config.connections.clone()
     };
-    let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
+    let opened = store::open_with(config.store.url.expose(), settings, &derived_settings::contents(config)).await;
     let address = config.store.address();
     let store = match opened {
         Ok(store) => Some(store),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{open_store, settings, tool_settings};
+use super::{derived_settings, open_store, tool_settings};
 use crate::app::Extensions;
 use crate::command_queue::CommandWorker;
 use crate::config::Config;
@@ -31,7 +31,7 @@ impl CommandWorkerApp {
         let worker = CommandWorker::new(
             Arc::clone(&store),
             Arc::clone(&commands),
-            settings::command_worker(config),
+            derived_settings::command_worker(config),
             clock,
             &UuidV7Source,
         );

@@ -7,7 +7,7 @@ use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::mcp_files::mcp_servers_of;
 use super::tool_files::http_tools_of;
-use super::{settings, tool_settings};
+use super::{derived_settings, tool_settings};
 use crate::command_queue::QueuedCommands;
 use crate::config::{Backend, Config};
 use crate::run::agents::{AgentChecks, AgentDirectory};
@@ -77,7 +77,7 @@ impl Ingredients {
             Arc::clone(&ids),
         )?);
         let sender = Arc::new(WebhookSender::new(config.sender)?);
-        let secrets = settings::webhook_secrets(config)?;
+        let secrets = derived_settings::webhook_secrets(config)?;
         let prices = config.prices.clone();
         let mut hooks = builtin_hooks();
         hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets.clone())));

@@ -6,10 +6,10 @@ mod command_network;
 mod command_worker;
 #[cfg(test)]
 mod definition_folder;
+mod derived_settings;
 mod extensions;
 mod ingredients;
 mod mcp_files;
-mod settings;
 mod toml_file;
 mod tool_files;
 mod tool_settings;
@@ -121,7 +121,7 @@ impl App {
             commands,
             runs_commands_here: config.sandbox.backend == Backend::Local,
             servers,
-            mcp: settings::mcp(config)?.map(Arc::new),
+            mcp: derived_settings::mcp(config)?.map(Arc::new),
             background: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -176,7 +176,7 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
 }
 
 async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {
-    let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
+    let opened = store::open_with(config.store.url.expose(), settings, &derived_settings::contents(config)).await;
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
 }
 
@@ -217,6 +217,6 @@ pub async fn open_shared_board(config: &Config, supervisor: &Supervisor) -> anyh
     let Some(url) = &config.board.url else {
         return Ok(None);
     };
-    let board = Board::open(url.expose(), settings::redis_board(config)?, supervisor).await;
+    let board = Board::open(url.expose(), derived_settings::redis_board(config)?, supervisor).await;
     Ok(Some(board.with_context(|| format!("can't use the board {url}"))?))
 }

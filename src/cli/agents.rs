@@ -22,7 +22,7 @@ const PAGE: u32 = 200;
 /// The most bytes of their definitions, as JSON.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// What to show.
+/// The commands about agents.
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentsCommand {
     /// Lists agents by name.

@@ -13,7 +13,7 @@ use values::ids::SessionId;
 use values::tenant::TenantId;
 use workspace::{Entry, FilePath, Tree, WorkspaceLimits};
 
-/// Which files to show.
+/// The files to show.
 #[derive(Debug, clap::Args)]
 pub(super) struct FilesArgs {
     /// The session.

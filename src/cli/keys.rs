@@ -19,7 +19,7 @@ use values::session::Hash;
 use values::tenant::TenantId;
 use values::usage::Cost;
 
-/// What to do with keys.
+/// The commands about keys.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
     /// Makes a key and prints it. From the first key on, every request needs one.
@@ -27,10 +27,10 @@ pub(super) enum KeysCommand {
         /// The tenant whose data the key opens.
         #[arg(long)]
         tenant: TenantId,
-        /// What the key allows: `runs:write`, `sessions:read`, `admin`.
+        /// The scopes of the key: `runs:write`, `sessions:read`, `admin`.
         #[arg(long = "scope", value_delimiter = ',', default_value = "runs:write,sessions:read")]
         scopes: Vec<Scope>,
-        /// What the key is for.
+        /// The purpose of the key.
         #[arg(long, default_value = "")]
         label: String,
         #[command(flatten)]
@@ -84,14 +84,14 @@ pub(super) struct KeyLimits {
     #[arg(long, value_delimiter = ',')]
     agents: Vec<Pattern>,
     /// Patterns of the models that may be asked, such as `openai/gpt-4.1*`.
-    #[arg(long, value_delimiter = ',', value_parser = of_models)]
+    #[arg(long, value_delimiter = ',', value_parser = model_pattern)]
     models: Vec<Pattern>,
     /// Patterns of the providers that may be asked.
     #[arg(long, value_delimiter = ',')]
     providers: Vec<Pattern>,
 }
 
-fn of_models(text: &str) -> Result<Pattern, String> {
+fn model_pattern(text: &str) -> Result<Pattern, String> {
     let pattern: Pattern = text.parse().map_err(|error: ParsePatternError| error.to_string())?;
     pattern.check_for_models().map(|()| pattern)
 }

@@ -105,7 +105,7 @@ enum Command {
 /// Options of `serve`.
 #[derive(Debug, Default, clap::Args)]
 struct ServeArgs {
-    /// What this process does: `api`, `worker` or `all`; short for `--set queue.role=…`.
+    /// The role of this process: `api`, `worker` or `all`; short for `--set queue.role=…`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
 }

@@ -37,7 +37,7 @@ pub(super) struct RunArgs {
     /// one on the store.
     #[arg(long, value_name = "NAME", conflicts_with = "base")]
     thread: Option<ThreadName>,
-    /// What to do when the thread has another active run: `reject` this one, `queue` it,
+    /// The policy when the thread has another active run: `reject` this one, `queue` it,
     /// `interrupt` the other one or `fork`.
     #[arg(long, value_name = "WHAT", requires = "thread", default_value = "reject", value_parser = parse_if_busy)]
     if_busy: IfBusy,

@@ -15,7 +15,7 @@ use values::ids::{RunId, SessionId};
 use values::model_ref::ModelRef;
 use values::tenant::TenantId;
 
-/// What to show.
+/// The commands about runs.
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsCommand {
     /// Lists runs, newest first. A light run is stored when it has ended.
@@ -29,7 +29,7 @@ pub(super) enum RunsCommand {
     },
 }
 
-/// Which runs to list.
+/// The runs to list.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     /// Only of this status.

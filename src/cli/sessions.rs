@@ -29,7 +29,7 @@ const MAX_TREE: usize = 1_000;
 /// The most sessions that one query returns.
 const PAGE: u32 = 200;
 
-/// What to show.
+/// The commands about sessions.
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
     /// Lists sessions, newest first.
@@ -66,7 +66,7 @@ pub(super) enum SessionsCommand {
     },
 }
 
-/// Which sessions to list.
+/// The sessions to list.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     /// Only of this agent.
@@ -162,8 +162,8 @@ async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<Sess
 /// that continues the one above it. Uses an explicit stack, since a conversation may be too deep
 /// for recursion.
 fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
-    let of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
-    let mut open: Vec<(usize, &str, &SessionHead)> = of(None).iter().map(|root| (0, "", *root)).collect();
+    let children_of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
+    let mut open: Vec<(usize, &str, &SessionHead)> = children_of(None).iter().map(|root| (0, "", *root)).collect();
     while let Some((indent, arrow, head)) = open.pop() {
         let created = head.created_at.format("%Y-%m-%d %H:%M:%S");
         let (session_id, agent, messages) = (head.session_id, &head.agent, head.message_count);
@@ -171,7 +171,7 @@ fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyh
             "{:indent$}{arrow}{session_id}  {created}  {agent}  {messages} messages",
             ""
         ))?;
-        let continued = of(Some(session_id));
+        let continued = children_of(Some(session_id));
         let (indent, arrow) = if continued.len() > 1 {
             (indent + 2, "")
         } else {

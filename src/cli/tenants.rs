@@ -17,7 +17,7 @@ use values::tenant::TenantId;
 /// The most rows of a table that one transaction removes.
 const BATCH: u32 = 1_000;
 
-/// What to do with tenants.
+/// The commands about tenants.
 #[derive(Debug, Subcommand)]
 pub(super) enum TenantsCommand {
     /// Removes all that belongs to a tenant: sessions, runs, agents, threads, webhooks, keys. It

@@ -15,7 +15,7 @@ use values::tenant::TenantId;
 /// The most threads that one query returns.
 const PAGE: u32 = 200;
 
-/// What to show.
+/// The commands about threads.
 #[derive(Debug, Subcommand)]
 pub(super) enum ThreadsCommand {
     /// Lists threads by name.

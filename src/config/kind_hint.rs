@@ -1,4 +1,4 @@
-//! What to write as the `kind` of a provider instead of a name that many would try first.
+//! The `kind` of a provider to write instead of a name that many would try first.
 
 /// Returns which `kind` to write instead of the name of a provider. `problem` is the error of the
 /// unknown kind.

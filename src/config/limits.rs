@@ -12,16 +12,16 @@ use values::settings::{optional_cost, optional_integer};
 use values::tenant::TenantId;
 use values::usage::Cost;
 
-/// What tenants may do at most.
+/// The limits of tenants.
 #[derive(Deserialize)]
 struct LimitsConfig {
-    /// What every tenant may do.
+    /// The limits of every tenant.
     each_tenant: TenantLimitsConfig,
-    /// What single tenants may do: each value that is set replaces that of `each_tenant`.
+    /// The limits of single tenants: each value that is set replaces that of `each_tenant`.
     tenants: BTreeMap<String, TenantLimitsConfig>,
 }
 
-/// What a tenant may do at most; an absent value does not bind.
+/// The limits of a tenant; an absent value does not bind.
 #[derive(Default, Deserialize)]
 struct TenantLimitsConfig {
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
@@ -65,8 +65,8 @@ struct TenantLimitsConfig {
 impl TenantLimitsConfig {
     /// Returns these limits, with those of all tenants as defaults.
     fn or(&self, all: &Self) -> TenantLimits {
-        let patterns = |own: &Option<Vec<Pattern>>, of_all: &Option<Vec<Pattern>>| {
-            own.as_ref().or(of_all.as_ref()).cloned().unwrap_or_default()
+        let patterns = |own: &Option<Vec<Pattern>>, shared: &Option<Vec<Pattern>>| {
+            own.as_ref().or(shared.as_ref()).cloned().unwrap_or_default()
         };
         let per_second = self.requests_per_second.or(all.requests_per_second);
         let (per_second, burst) = (

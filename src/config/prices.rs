@@ -11,7 +11,7 @@ use models::{ProviderKind, ProviderSettings};
 use values::settings::{dollars, optional_dollars};
 use values::usage::{Price, PriceTable};
 
-/// What a model's tokens cost, in US dollars per million.
+/// The prices of a model's tokens, in US dollars per million.
 #[derive(Deserialize)]
 struct PriceConfig {
     #[serde(deserialize_with = "dollars")]

@@ -81,15 +81,15 @@ pub(super) fn read(sections: &Sections<'_>) -> Result<BTreeMap<String, ProviderS
         provider.api_key_source = key_sources.join(", or ");
     }
     let capabilities: BTreeMap<String, Capabilities> = sections.read("capabilities")?;
-    let mut of_providers: BTreeMap<String, BTreeMap<String, Capabilities>> = BTreeMap::new();
+    let mut by_provider: BTreeMap<String, BTreeMap<String, Capabilities>> = BTreeMap::new();
     for (name, own) in capabilities {
         let model = model_named(sections, "capabilities", "a model with capabilities", &name, &providers)?;
-        let of_provider = of_providers.entry(model.provider().to_owned()).or_default();
-        of_provider.insert(model.model().to_owned(), own);
+        let models = by_provider.entry(model.provider().to_owned()).or_default();
+        models.insert(model.model().to_owned(), own);
     }
-    for (name, of_provider) in of_providers {
+    for (name, models) in by_provider {
         if let Some(provider) = providers.get_mut(&name) {
-            provider.capabilities = Arc::new(of_provider);
+            provider.capabilities = Arc::new(models);
         }
     }
     Ok(providers)
@@ -99,8 +99,8 @@ impl Aws {
     /// Finds the region in force, which becomes a part of a host's name, and the credentials.
     fn settings(&self, sections: &Sections<'_>, provider: &str) -> Result<AwsSettings, ConfigError> {
         let invalid = |key: &str, problem: &str| Err(sections.invalid(&["providers", provider, "aws", key], problem));
-        let of_variable = sections.variable(self.region_env.as_deref())?;
-        let region = match (&of_variable, &self.region) {
+        let named_region = sections.variable(self.region_env.as_deref())?;
+        let region = match (&named_region, &self.region) {
             (Some(region), _) if is_region(region.expose_secret()) => region.expose_secret(),
             (Some(_), _) => {
                 return invalid(

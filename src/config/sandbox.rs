@@ -17,7 +17,7 @@ use values::settings::{duration, integer};
 /// Where commands run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SandboxConfig {
-    /// What runs commands.
+    /// The process that runs commands.
     pub backend: Backend,
     /// How long a command waits for a worker.
     #[serde(deserialize_with = "duration::<100, 3_600_000, _>")]
@@ -27,7 +27,7 @@ pub struct SandboxConfig {
     pub worker_commands: usize,
 }
 
-/// What runs commands.
+/// The process that runs commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -73,7 +73,7 @@ pub struct NetworkSecretConfig {
     pub host: String,
     /// The header of the secret.
     pub header: String,
-    /// What comes before the secret.
+    /// The text before the secret.
     #[serde(default)]
     pub prefix: String,
     /// The name of the secret in `[tools.secrets]`.

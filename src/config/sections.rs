@@ -2,7 +2,7 @@
 //!
 //! A module owns its settings, so it also decodes them: it knows its keys, their types and their
 //! bounds. Several modules may read one section, and each of them ignores the keys of the others.
-//! That a key exists at all is checked before, see `schema.rs`.
+//! Unknown keys are refused before, see `schema.rs`.
 
 use std::collections::BTreeMap;
 

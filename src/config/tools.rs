@@ -25,7 +25,7 @@ pub struct DirectoryConfig {
     pub directory: PathBuf,
 }
 
-/// What the tool `http_fetch` may send, and where.
+/// The requests that the tool `http_fetch` may send.
 #[derive(Clone, Debug)]
 pub struct HttpFetchConfig {
     pub settings: HttpFetchSettings,

@@ -53,12 +53,7 @@ enum ShownDefinition {
     /// The whole definition.
     Whole(Arc<AgentDefinition>),
     /// The fields that callers need to choose the agent.
-    Brief {
-        /// The agent's name.
-        name: String,
-        /// What it is for.
-        description: String,
-    },
+    Brief { name: String, description: String },
 }
 
 /// A page of agents.

@@ -23,9 +23,7 @@ use values::tenant::TenantId;
 /// A request whose caller is known; handlers take it as an argument.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    /// The resources of handlers.
     pub(super) api: Arc<Api>,
-    /// The tenant of the caller.
     pub(super) tenant: TenantId,
     /// The API key; `None` while no key exists.
     key: Option<Arc<ApiKeyRecord>>,

@@ -1,4 +1,4 @@
-//! What can't be merged, on the wire.
+//! Conflicts of a merge, on the wire.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -30,7 +30,7 @@ enum Part {
     Resources,
 }
 
-/// What two sessions did to the same.
+/// The changes of two sessions that conflict.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ConflictKind)]
@@ -41,7 +41,7 @@ enum Kind {
     ChangedAndDeleted,
     /// Both added it, with different contents.
     BothAdded,
-    /// It would be a file and a directory.
+    /// The path would be a file and a directory.
     FileAndDirectory,
 }
 

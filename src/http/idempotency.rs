@@ -28,13 +28,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// A decoded JSON body, the caller's key for the request, and its name in the log.
 #[derive(Debug)]
 pub(super) struct KeyedBody<T> {
-    /// The key.
     pub(super) key: Option<RequestKey>,
-    /// The body.
     pub(super) body: T,
-    /// The bytes of the body.
     pub(super) bytes: u64,
-    /// The request's name in the log.
     pub(super) request_id: Option<String>,
 }
 

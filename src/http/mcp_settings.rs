@@ -1,4 +1,4 @@
-//! What the endpoint needs beside the limits of HTTP: the origins of web pages, and the key of
+//! The settings of `/mcp` beside the limits of HTTP: the origins of web pages, and the key of
 //! request states.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ const MIN_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 /// Whether `/mcp` is served, and to which web pages.
 #[derive(Debug, Clone, Deserialize)]
 pub struct McpAccess {
-    /// Whether it is served.
+    /// Whether `/mcp` is served.
     pub enabled: bool,
     /// The origins of web pages that may call, besides that of the service itself; in lower case.
     #[serde(deserialize_with = "origins")]

@@ -39,12 +39,12 @@ struct Parts {
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What is wrong with one value of the request.
+/// An error in one value of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldProblem {
     /// A JSON pointer (RFC 6901) to the value in the body, or the name of the parameter.
     pub pointer: String,
-    /// What is wrong with it.
+    /// The error, in words.
     pub message: String,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ProblemBody {
     /// The status of the response, the same for every problem with this code.
     #[schema(value_type = u16, minimum = 400, maximum = 599)]
     status: u16,
-    /// What is wrong with this request.
+    /// The error of this request, in words.
     detail: String,
     /// The path of the request.
     instance: String,
@@ -93,7 +93,7 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     session_id: Option<SessionId>,
-    /// What a merge can't combine, in `merge_conflict`.
+    /// The conflicts of a merge, in `merge_conflict`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     conflicts: Vec<Conflict>,

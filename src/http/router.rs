@@ -165,7 +165,7 @@ parts! {
     running(Some(Scope::RunsWrite)): runs::create::create_run, runs::answers::answer_run;
 
     /// Routes that wait for runs.
-    following(Some(Scope::SessionsRead)): runs::read::get_run, runs::events::follow_run;
+    following(Some(Scope::SessionsRead)): runs::show::get_run, runs::events::follow_run;
 
     writing(Some(Scope::RunsWrite)):
         runs::control::stop_run,
@@ -180,7 +180,7 @@ parts! {
         deliveries::redeliver;
 
     reading(Some(Scope::SessionsRead)):
-        runs::read::list_runs,
+        runs::show::list_runs,
         sessions::list::list_sessions,
         sessions::list::list_lineage,
         sessions::list::list_children,
@@ -195,11 +195,11 @@ parts! {
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
-        runs::read::list_steps,
+        runs::show::list_steps,
         sessions::show::get_session,
         sessions::compare::diff_sessions,
         sessions::files::list::list_files,
-        sessions::files::read::get_file,
+        sessions::files::download::get_file,
         sessions::files::archive::get_archive,
         sessions::show::list_messages,
         threads::list_thread_messages;

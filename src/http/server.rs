@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
 use super::connection::{Connection, Exchange, ExchangeBody, Patience};
-use super::guards::OfReserve;
+use super::guards::Reserved;
 use super::observe::respond_unread;
 use super::router::Interface;
 use super::state::Api;
@@ -106,11 +106,11 @@ impl Server {
             least_rate: api.limits.min_transfer_rate,
         };
         let io = Connection::new(stream, exchange.clone(), patience);
-        let (router, in_exchange, is_of_reserve) = (self.interface.router.clone(), exchange.clone(), slot.is_none());
+        let (router, in_exchange, is_reserved) = (self.interface.router.clone(), exchange.clone(), slot.is_none());
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             in_exchange.begin();
-            if is_of_reserve {
-                request.extensions_mut().insert(OfReserve);
+            if is_reserved {
+                request.extensions_mut().insert(Reserved);
             }
             let (mut router, exchange) = (router.clone(), in_exchange.clone());
             Box::pin(async move {
@@ -118,7 +118,7 @@ impl Server {
                 Ok::<_, Infallible>(response.map(|body| ExchangeBody::new(body, exchange)))
             })
         });
-        let mut connection = builder(&api, is_of_reserve).serve_connection(TokioIo::new(io), service);
+        let mut connection = builder(&api, is_reserved).serve_connection(TokioIo::new(io), service);
         let (shutdown, cut) = (self.shutdown.clone(), self.cut.clone());
         // Boxed, since each wrapper of a future would add its size to every open connection.
         let serving = Box::pin(async move {
@@ -164,7 +164,7 @@ async fn close<S>(
     let _ = io.shutdown().await;
 }
 
-fn builder(api: &Api, is_of_reserve: bool) -> http1::Builder {
+fn builder(api: &Api, is_reserved: bool) -> http1::Builder {
     let limits = &api.limits;
     let mut builder = http1::Builder::new();
     builder
@@ -172,7 +172,7 @@ fn builder(api: &Api, is_of_reserve: bool) -> http1::Builder {
         .header_read_timeout(limits.header_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(limits.max_header_bytes.saturating_mul(2).saturating_add(HEAD_SLACK));
-    if is_of_reserve {
+    if is_reserved {
         builder
             .keep_alive(false)
             .header_read_timeout(limits.header_timeout.min(RESERVE_HEADER_TIMEOUT));

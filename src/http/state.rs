@@ -20,7 +20,6 @@ pub(super) struct Api {
     pub(super) limits: HttpLimits,
     pub(super) keys: KeyCache,
     pub(super) readiness: Readiness,
-    /// The readers of each tenant.
     pub(super) readers: Arc<TenantShares>,
     /// The budget of response bytes.
     pub(super) in_flight: InFlight,

@@ -116,21 +116,21 @@ pub(super) async fn list_thread_messages(
     let name = known_name(&path)?;
     let thread = call.api.runs.store.thread_lookup(&call.tenant, &name).await?;
     let thread = thread.ok_or_else(|| thread_not_found(name.as_str()))?;
-    let of = |messages| ThreadMessageList {
+    let page = |messages| ThreadMessageList {
         session_id: thread.session_id,
         messages,
     };
     let Some(session_id) = thread.session_id else {
-        return Ok(Json(of(range.empty())).into_response());
+        return Ok(Json(page(range.empty())).into_response());
     };
     let (share, messages) = range.read(&call, session_id).await?;
-    respond_with(share, of(messages)).await
+    respond_with(share, page(messages)).await
 }
 
 /// Points a thread to a session; one that does not exist is made.
 ///
-/// It is moved only if it points to `expected_session_id`, or, with `If-None-Match: *`, where it
-/// does not exist. While a run is active on it, only the run moves it.
+/// The thread is moved only if it points to `expected_session_id`, or, with `If-None-Match: *`,
+/// where it does not exist. While a run is active on it, only the run moves it.
 #[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
     ("name" = ThreadName, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),

@@ -29,7 +29,7 @@ const PAGE: u32 = 200;
 /// How many contents are read at once.
 const BATCH: usize = 32;
 
-/// What to export, and where to.
+/// The line to export, and its file.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExportArgs {
     /// The last session of the line. Its ancestors are exported with it.

@@ -27,7 +27,7 @@ use workspace::{Content, WorkspaceLimits};
 /// The most bytes of contents that are stored at once.
 const MAX_BATCH: usize = 4 << 20;
 
-/// What to import.
+/// The file to import.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ImportArgs {
     /// The file that `sessions export` has written, or `-` for standard input.

@@ -43,7 +43,7 @@ enum Line {
     End(Counts),
 }
 
-/// What the file is.
+/// The first line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {

@@ -1,11 +1,11 @@
-//! Which types of responses a client accepts, by RFC 9110.
+//! The types of responses that a client accepts, by RFC 9110.
 
 use axum::http::{HeaderMap, header};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// What a client accepts.
+/// The types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) json: bool,

@@ -24,7 +24,7 @@ pub(super) struct Form {
     pub(super) schema: ElicitationSchema,
 }
 
-/// What a form asks for.
+/// The answer that a form asks for.
 #[derive(Debug)]
 pub(super) enum FormKind {
     /// A decision about the call.
@@ -115,7 +115,7 @@ fn value_of(schema: &Value, text: String) -> Value {
     parsed.unwrap_or(as_text)
 }
 
-/// What a schema takes, as its type says.
+/// The values that a schema takes, as its type says.
 #[derive(Debug, PartialEq, Eq)]
 enum Takes {
     Text,

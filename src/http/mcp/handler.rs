@@ -14,7 +14,7 @@ use super::server::McpServer;
 use super::{call, resources, tasks, tools};
 use store::keys::Scope;
 
-/// What clients may show to their models.
+/// The instructions that clients may show to their models.
 const INSTRUCTIONS: &str = "Each tool is an agent. It answers the text in `input`. To continue a conversation, pass the \
      `session_id` of an earlier result as `session`; the same session may be continued more than once. Sessions and their \
      files are resources.";

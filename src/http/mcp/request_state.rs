@@ -16,7 +16,7 @@ use values::clock::Timestamp;
 use values::ids::RunId;
 use values::json::{Object, canonical_bytes};
 
-/// What a state is bound to.
+/// The caller and the request that a state is bound to.
 #[derive(Debug)]
 pub(super) struct Binding(Vec<u8>);
 

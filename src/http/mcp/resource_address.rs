@@ -9,7 +9,7 @@ use workspace::FilePath;
 const SCHEME: &str = "session://";
 /// The longest address, in bytes.
 const MAX_BYTES: usize = 16 << 10;
-/// What an address can't have literally in a path.
+/// The characters that an address can't have literally in a path.
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,7 +25,7 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'^')
     .add(b'|');
 
-/// What an address names.
+/// The object that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ResourceAddress {
     /// A session with its newest messages.

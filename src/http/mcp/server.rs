@@ -1,4 +1,4 @@
-//! What serving one HTTP request needs. `handler.rs` answers its message.
+//! The resources that serve one HTTP request. `handler.rs` answers its message.
 
 use std::sync::Arc;
 

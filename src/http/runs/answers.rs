@@ -3,10 +3,10 @@
 use axum::response::Response;
 
 use super::create::{START_PROBLEMS, start_run};
+use super::create_body::CreateRun;
 use super::event_forms::EventForm;
 use super::preference::Preference;
-use super::read::found;
-use super::request::CreateRun;
+use super::show::found;
 use crate::http::auth::Call;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};

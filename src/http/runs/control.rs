@@ -31,13 +31,13 @@ pub(in crate::http) struct SteerRun {
     input: Box<RawValue>,
 }
 
-/// What has become of a message to a run at work.
+/// The status of a message to a run at work.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Steering)]
 pub(in crate::http) struct SteeringView {
     /// The sender's name for the message.
     id: String,
-    /// What has become of it.
+    /// Its status.
     status: SteeringStatus,
 }
 

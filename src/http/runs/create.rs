@@ -7,11 +7,11 @@ use axum::response::{IntoResponse as _, Response};
 use tracing::Span;
 use tracing::field::display;
 
+use super::create_body::CreateRun;
 use super::event_forms::EventForm;
 use super::events;
 use super::preference::Preference;
-use super::read::show;
-use super::request::CreateRun;
+use super::show::show;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
@@ -86,8 +86,8 @@ pub(super) async fn start_run(
         request_id,
     }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
-    let (api, of_key) = (Arc::clone(&call.api), call.run_limits());
-    let decode = move || body.into_request(&api.limits, preference, key, of_key);
+    let (api, key_limits) = (Arc::clone(&call.api), call.run_limits());
+    let decode = move || body.into_request(&api.limits, preference, key, key_limits);
     let request = by_size(&call.tenant, bytes, decode).await?;
     let request = RunRequest { request_id, ..request };
     let mode = request.mode;

@@ -14,15 +14,15 @@ use agent::record::{RunSummaryView, RunView};
 use values::ids::{RunId, SessionId};
 use values::session::Hash;
 
-/// What the line `data` of an event holds.
+/// The content of the line `data` of an event.
 #[derive(Debug)]
 pub(super) struct EventForm;
 
-/// What happens to a run itself.
+/// The events of a run itself.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", content = "data")]
 #[expect(dead_code, reason = "describes the form alone")]
-enum OfRun {
+enum RunForm {
     /// The run begins: always the first event.
     #[serde(rename = "run.started")]
     Started(RunSummaryView),
@@ -61,11 +61,11 @@ enum OfRun {
     Cancelled(RunView),
 }
 
-/// What happens to a reader alone.
+/// The events of a reader alone.
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "type", content = "data")]
 #[expect(dead_code, reason = "describes the form alone")]
-enum OfReader {
+enum ReaderForm {
     /// The last event of a reader that is dropped. It has no `id`: it is about the reader, not the
     /// run.
     #[serde(rename = "stream.dropped")]
@@ -79,11 +79,11 @@ enum OfReader {
 
 impl PartialSchema for EventForm {
     fn schema() -> RefOr<Schema> {
-        let numbered = forms(OfRun::schema()).into_iter().chain(forms(AgentEvent::schema()));
-        let of_reader = forms(OfReader::schema()).into_iter().map(of_a_run);
+        let numbered = forms(RunForm::schema()).into_iter().chain(forms(AgentEvent::schema()));
+        let reader_events = forms(ReaderForm::schema()).into_iter().map(with_run_id);
         let words = "An event of a run: the JSON in the line `data` of a server-sent event.";
         let union = OneOfBuilder::new().description(Some(words));
-        let members = numbered.map(of_a_run).map(with_number).chain(of_reader);
+        let members = numbered.map(with_run_id).map(with_number).chain(reader_events);
         members.fold(union, OneOfBuilder::item).into()
     }
 }
@@ -96,8 +96,8 @@ impl ToSchema for EventForm {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((AgentEvent::name().into_owned(), AgentEvent::schema()));
         AgentEvent::schemas(schemas);
-        OfRun::schemas(schemas);
-        OfReader::schemas(schemas);
+        RunForm::schemas(schemas);
+        ReaderForm::schemas(schemas);
     }
 }
 
@@ -113,7 +113,7 @@ fn forms(union: RefOr<Schema>) -> Vec<Object> {
     forms.collect()
 }
 
-fn of_a_run(event: Object) -> Object {
+fn with_run_id(event: Object) -> Object {
     with(event, "run_id", RunId::schema())
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::event_forms::EventForm;
-use super::read::found;
+use super::show::found;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::frames::{NoRoom, RunFrames, write_data};

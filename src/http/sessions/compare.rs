@@ -40,14 +40,14 @@ pub struct SessionDiff {
     complete: bool,
 }
 
-/// What the verification of a session found.
+/// The result of the verification of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct Verification {
     /// The session.
     session_id: SessionId,
     /// Whether all parts match their hashes.
     valid: bool,
-    /// What was checked and found.
+    /// The checks, and the faults that they found.
     #[serde(flatten)]
     report: VerifyReport,
 }
@@ -237,7 +237,7 @@ fn cut<T: Serialize>(changes: &mut Vec<T>) -> bool {
 
 /// Computes all hashes of a session and its ancestors again.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/verify", tag = "sessions", params(("session_id" = uuid::Uuid, Path)), responses(
-    (status = 200, description = "What was checked and found", body = Verification),
+    (status = 200, description = "The checks, and the faults that they found", body = Verification),
 ), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
 pub(in crate::http) async fn verify_session(
     call: Call,

@@ -84,7 +84,7 @@ pub(in crate::http) struct ImportMessage {
     /// A text, or parts.
     #[schema(value_type = Vec<ContentPart>)]
     content: Box<RawValue>,
-    /// Which step of which execution produced it, and its section.
+    /// The execution and the step that produced it, and its section.
     #[serde(default)]
     tags: MessageTags,
     /// Fields of the provider's message that must go back unchanged.

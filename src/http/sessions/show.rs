@@ -93,10 +93,10 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
     text.extend_from_slice(br#","message_history_state":{"messages":["#);
     let page = found(call, session_id, reader.load(plan).await?).await?;
     // The room that the text does not use belongs to the page.
-    let mut of_page = call.api.in_flight.take(&call.tenant, 0).await;
-    of_page.set(share.amount().saturating_sub(text.len()));
+    let mut page_share = call.api.in_flight.take(&call.tenant, 0).await;
+    page_share.set(share.amount().saturating_sub(text.len()));
     share.set(text.len());
-    let messages = stream::Messages::new(reader, page, of_page);
+    let messages = stream::Messages::new(reader, page, page_share);
     let body = stream::body(held(text.into(), share), messages);
     Ok((headers, json_response(body)).into_response())
 }

@@ -129,8 +129,8 @@ impl PageReader {
             && let Some(segment) = self.listed.pop_front()
         {
             bytes += segment.bytes;
-            let of_segment = reading(segment.bytes).saturating_add(to_usize(segment.message_count * MESSAGE));
-            cost = cost.saturating_add(of_segment);
+            let segment_cost = reading(segment.bytes).saturating_add(to_usize(segment.message_count * MESSAGE));
+            cost = cost.saturating_add(segment_cost);
             end = segment.end();
         }
         Ok(Some(Plan {

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 
-use super::body::ChangeFiles;
+use super::change_body::ChangeFiles;
 use super::child::respond_child;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;

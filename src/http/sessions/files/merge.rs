@@ -24,7 +24,7 @@ pub(in crate::http) struct MergeSession {
     /// The session whose changes since the common ancestor are taken over.
     #[schema(format = Uuid)]
     with: String,
-    /// What to do if another session continues the session already; by default `fork`.
+    /// The policy if another session continues the session already; by default `fork`.
     conflict: Option<ConflictPolicy>,
 }
 

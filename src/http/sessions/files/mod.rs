@@ -2,12 +2,12 @@
 
 pub(in crate::http) mod archive;
 pub(in crate::http) mod blob;
-mod body;
 pub(in crate::http) mod change;
+mod change_body;
 mod child;
+pub(in crate::http) mod download;
 pub(in crate::http) mod list;
 pub(in crate::http) mod media_types;
 pub(in crate::http) mod merge;
 mod range;
-pub(in crate::http) mod read;
 pub(in crate::http) mod view;

@@ -12,7 +12,7 @@ pub(super) struct ByteRange {
     last: u64,
 }
 
-/// Which bytes of a file a request wants.
+/// The bytes of a file that a request wants.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// All bytes.

@@ -1,4 +1,4 @@
-//! What a workspace has at a path, on the wire.
+//! Entries of a workspace, on the wire.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ pub struct FileEntry {
     /// The path, relative to the root of the workspace.
     #[schema(value_type = String)]
     path: FilePath,
-    /// What it is.
+    /// The version in this session.
     #[serde(flatten)]
     version: FileVersion,
 }
@@ -45,7 +45,7 @@ pub(in crate::http) struct FileChange {
     truncated: bool,
 }
 
-/// What is at a path.
+/// The version of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(in crate::http) struct FileVersion {
     /// Whether it is a `file`, a `symlink` or a `directory`.
@@ -68,7 +68,7 @@ pub(in crate::http) struct FileVersion {
     files: Option<u64>,
 }
 
-/// What is at a path.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum FileKind {

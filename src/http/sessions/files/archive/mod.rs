@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 
 use self::format::{ArchiveFormat, Writer};
-use super::read::protect;
+use super::download::protect;
 use super::view::FileBytes;
 use crate::http::auth::Call;
 use crate::http::file_problems::tree_problem;

@@ -16,7 +16,7 @@ pub(super) struct ZipArchive {
     output: Output,
 }
 
-/// What was written and not taken yet. Clones share it.
+/// The bytes that were written and not taken yet. Clones share it.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<u8>>>);
 

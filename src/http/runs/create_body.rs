@@ -58,7 +58,7 @@ pub(in crate::http) struct CreateRun {
     /// `sync` returns the run at its end, `stream` its events, `async` the queued run at once; by
     /// default `sync`.
     mode: Option<RunMode>,
-    /// What survives the loss of a worker; by default the agent's choice.
+    /// The work that survives the loss of a worker; by default the agent's choice.
     durability: Option<DurabilityChoice>,
     /// -100 to 100; by default 0. Runs of a higher priority leave the queue before other runs of
     /// the same tenant.
@@ -67,7 +67,7 @@ pub(in crate::http) struct CreateRun {
     /// The thread to continue and to move, instead of a base session. A thread that does not exist
     /// is created.
     thread: Option<ThreadName>,
-    /// What to do when the thread has another active run; by default `reject`.
+    /// The policy when the thread has another active run; by default `reject`.
     if_busy: Option<IfBusy>,
     /// Where to report the end of the run; by default the agent's webhook.
     webhook: Option<RunWebhook>,
@@ -99,14 +99,14 @@ pub(in crate::http) struct CreateRun {
     /// The shape of the final output, for this session and those that continue it; by default the
     /// agent's, else the session's.
     response_format: Option<ResponseFormat>,
-    /// What to do when another run continues the same base session; by default `fork`. Open calls
+    /// The policy when another run continues the same base session; by default `fork`. Open calls
     /// are answered once, unless the request asks for a fork.
     conflict: Option<ConflictPolicy>,
-    /// What to do when the connection is lost: `cancel`, `stop` or `continue`. By default a run
+    /// The effect of a lost connection: `cancel`, `stop` or `continue`. By default a run
     /// with an idempotency key continues, a stream on a thread stops, and any other run is
     /// cancelled.
     on_disconnect: Option<OnDisconnect>,
-    /// Which events the run emits besides its own: those of subagents, or none by default.
+    /// The events that the run emits besides its own: those of subagents, or none by default.
     events: Option<EventOptions>,
     /// The session of the waiting run that the request answers, which its thread must point to.
     #[serde(skip)]
@@ -120,7 +120,7 @@ impl CreateRun {
         limits: &HttpLimits,
         preference: Preference,
         key: Option<RequestKey>,
-        of_key: RunLimits,
+        key_limits: RunLimits,
     ) -> Result<RunRequest, Problem> {
         self.check_thread()?;
         let priority = self.checked_priority()?;
@@ -190,7 +190,7 @@ impl CreateRun {
             conflict: self.conflict.unwrap_or_default(),
             on_disconnect,
             idempotency: key,
-            limits: of_key,
+            limits: key_limits,
             request_id: None,
         })
     }

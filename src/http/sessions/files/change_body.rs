@@ -27,7 +27,7 @@ pub(in crate::http) struct ChangeFiles {
     /// 1 to 1,000 changes, made in their order: all or none.
     #[schema(min_items = 1, max_items = 1000)]
     changes: Vec<ChangeFile>,
-    /// What to do if another session continues the session already; by default `fork`.
+    /// The policy if another session continues the session already; by default `fork`.
     conflict: Option<ConflictPolicy>,
 }
 
