@@ -37,7 +37,7 @@ enum Part {
 enum Kind {
     /// Both changed it, in different ways.
     BothChanged,
-    /// One changed it, and the other deleted it.
+    /// One session changed it, and the other deleted it.
     ChangedAndDeleted,
     /// Both added it, with different contents.
     BothAdded,
