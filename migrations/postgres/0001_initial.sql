@@ -83,8 +83,6 @@ create table sessions (
     segment_hash bytea not null,
     -- JSON as text: jsonb would change numbers, which the root hash covers.
     metadata text not null,
-    -- The text `note` of the metadata.
-    note text,
     primary key (tenant, session_id)
 );
 create index sessions_by_parent on sessions (tenant, parent_session_id) where parent_session_id is not null;

@@ -79,8 +79,6 @@ create table sessions (
     context_hash blob not null,
     segment_hash blob not null,
     metadata text not null,
-    -- The text `note` of the metadata.
-    note text,
     primary key (tenant, session_id)
 ) strict;
 create index sessions_by_parent on sessions (tenant, parent_session_id) where parent_session_id is not null;

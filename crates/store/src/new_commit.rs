@@ -13,7 +13,7 @@ use super::sessions::{Commit, Committed, ConflictPolicy};
 use agent::record::ThreadName;
 use tasks::off_thread::by_size_of;
 use values::ids::SessionId;
-use values::json::{Value, weight};
+use values::json::weight;
 use values::message::Message;
 use values::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
@@ -221,7 +221,6 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
     };
     let (environment_hash, environment) = prepare_environment(draft)?;
     let (context_hash, context, stored_context) = prepare_context(draft)?;
-    let note = draft.context.metadata.get("note").and_then(Value::as_str);
     let fork = BranchPosition {
         branch_id: draft.new_branch_id,
         position: 0,
@@ -244,7 +243,6 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         context_hash,
         segment_hash,
         metadata: draft.context.metadata.clone(),
-        note: note.map(str::to_owned),
         created_at: draft.context.updated_at.trunc_subsecs(6),
         position: parent.map_or(fork, |parent| next_position(parent.head.position)),
     };

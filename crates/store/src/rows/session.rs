@@ -40,7 +40,6 @@ table_row! {
         context_hash: Vec<u8>,
         segment_hash: Vec<u8>,
         metadata: String,
-        note: Option<String>,
     }
 }
 
@@ -70,7 +69,6 @@ impl SessionRow {
             context_hash: bytes(head.context_hash),
             segment_hash: bytes(head.segment_hash),
             metadata: metadata.to_owned(),
-            note: head.note.clone(),
         }
     }
 }
@@ -105,7 +103,6 @@ impl TryFrom<SessionRow> for SessionHead {
             context_hash: name.hash("context_hash", &row.context_hash)?,
             segment_hash: name.hash("segment_hash", &row.segment_hash)?,
             metadata: name.json("metadata", &row.metadata)?,
-            note: row.note,
             created_at: row.created_at.0,
             position: BranchPosition {
                 branch_id: BranchId::from_uuid(row.branch_id),

@@ -75,9 +75,6 @@ pub struct SessionHead {
     pub segment_hash: Hash,
     /// The key-value pairs of the context.
     pub metadata: Object,
-    /// The text `note` of the metadata.
-    #[serde(skip)]
-    pub note: Option<String>,
     /// When the session was made.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,

@@ -74,7 +74,6 @@ mod tests {
             context_hash: part,
             segment_hash: part,
             metadata: Object::new(),
-            note: None,
             created_at: Timestamp::UNIX_EPOCH,
             position: BranchPosition {
                 branch_id: BranchId::from_uuid(id),

@@ -16,7 +16,6 @@ use crate::fixtures::Fixture;
 on_both_engines!(
     sessions_page_to_the_end,
     sessions_filter,
-    a_note_is_stored_as_text,
     metadata_filters_compare_whole_values,
     metadata_filters_distinguish_large_integers,
     a_lineage_pages_to_the_root,
@@ -123,21 +122,6 @@ async fn sessions_filter(fixture: Fixture) {
             .map(|index: usize| Arc::clone(&all[index]))
             .collect();
         assert_eq!(page_through(&fixture, &filter).await, ids(&expected), "{filter:?}");
-    }
-}
-
-async fn a_note_is_stored_as_text(fixture: Fixture) {
-    for (metadata, expected) in [
-        (json!({"note": "ä'\""}), Some("ä'\"")),
-        (json!({"note": 1}), None),
-        (json!({}), None),
-    ] {
-        let mut commit = fixture.commit(None, &["root"]);
-        commit.draft.context.metadata = object(metadata);
-        let written = fixture.publish(&commit).await;
-        let read = fixture.head(written.head.session_id).await;
-        assert_eq!(read.as_ref(), Some(&written.head));
-        assert_eq!(written.head.note.as_deref(), expected);
     }
 }
 
