@@ -7,7 +7,6 @@ mod calculator;
 mod current_time;
 mod files;
 mod http_fetch;
-mod reverse;
 mod search_tools;
 mod shell;
 mod todo;
@@ -20,7 +19,6 @@ use self::current_time::CurrentTime;
 use self::files::file_tools;
 pub(crate) use self::files::media_type;
 pub use self::http_fetch::{HttpFetchSettings, http_fetch};
-use self::reverse::reverse;
 use self::search_tools::search_tools;
 pub(crate) use self::shell::ProcessSettings;
 pub use self::shell::{
@@ -34,14 +32,7 @@ use values::clock::Clock;
 
 /// Returns the built-in tools that need no settings.
 pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
-    let functions = [
-        calculator(),
-        reverse(),
-        search_tools(),
-        todo(),
-        variables_get(),
-        variables_set(),
-    ];
+    let functions = [calculator(), search_tools(), todo(), variables_get(), variables_set()];
     let tools = functions.into_iter().chain(file_tools());
     let mut tools: Vec<Arc<dyn Tool>> = tools.map(|tool| Arc::new(tool) as _).collect();
     tools.push(Arc::new(CurrentTime::new(Arc::clone(clock))));
