@@ -39,6 +39,7 @@ mod errors;
 mod fault;
 mod fields;
 mod files;
+mod lines;
 mod names;
 mod opaque;
 mod openai_usage;

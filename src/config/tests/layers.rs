@@ -102,6 +102,7 @@ fn each_protocol_has_a_provider_by_default() {
         "groq",
         "mistral",
         "ollama",
+        "ollama_chat",
         "openai",
         "openai_responses",
         "openrouter",

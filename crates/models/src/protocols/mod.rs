@@ -4,6 +4,7 @@
 mod anthropic;
 mod bedrock;
 mod gemini;
+mod ollama_chat;
 mod openai_chat;
 mod openai_responses;
 
@@ -19,6 +20,7 @@ pub(super) fn protocol_of(kind: ProviderKind) -> Option<&'static Protocol> {
         ProviderKind::Anthropic => &anthropic::PROTOCOL,
         ProviderKind::Gemini => &gemini::PROTOCOL,
         ProviderKind::Bedrock => &bedrock::PROTOCOL,
+        ProviderKind::OllamaChat => &ollama_chat::PROTOCOL,
         ProviderKind::Scripted => return None,
     })
 }

@@ -3,6 +3,7 @@
 
 mod bedrock;
 mod gemini;
+mod ollama_chat;
 mod openai_responses;
 
 use serde_json::{Value, json};
