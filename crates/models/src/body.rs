@@ -1,12 +1,11 @@
-//! Splits the bytes of a response into frames: server-sent events, an event stream of AWS, lines of
-//! JSON, or one JSON body. No IO, and no protocol's JSON.
+//! Splits the bytes of a response into frames: server-sent events, an event stream of AWS, or one
+//! JSON body. No IO, and no protocol's JSON.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::mem;
 
 use super::aws_events::AwsEvents;
-use super::lines::Lines;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
 use super::sse::{Frame, SseDecoder};
@@ -31,7 +30,6 @@ pub(super) struct Body {
 enum Declared {
     Events,
     AwsEvents,
-    Lines,
     Other,
 }
 
@@ -40,7 +38,6 @@ enum Form {
     Unknown(Vec<u8>),
     Events(Box<SseDecoder>),
     AwsEvents(AwsEvents),
-    Lines(Lines),
     Whole(Vec<u8>),
 }
 
@@ -81,15 +78,6 @@ impl Body {
         }
     }
 
-    /// Makes the reader of a response of lines of JSON, unless it is declared as one JSON body.
-    pub(super) fn of_lines(content_type: Option<&str>, caps: CapSettings) -> Self {
-        let is_one = content_type.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
-        Self {
-            declared: if is_one { Declared::Other } else { Declared::Lines },
-            ..Self::new(None, caps)
-        }
-    }
-
     /// Takes note of the number of the next bytes, which must not be too many.
     pub(super) fn receive(&mut self, count: usize) -> Result<(), AttemptError> {
         self.received = self.received.saturating_add(count);
@@ -122,7 +110,6 @@ impl Body {
             Form::Unknown(_) => BodyEnd::Empty,
             Form::Events(decoder) => BodyEnd::Events(decoder.finish()),
             Form::AwsEvents(_) => BodyEnd::Events(None),
-            Form::Lines(lines) => BodyEnd::Events(lines.finish()),
             Form::Whole(body) => BodyEnd::Whole(String::from_utf8_lossy(body)),
         }
     }
@@ -135,7 +122,6 @@ impl Body {
             }
             Form::Events(decoder) => readable(decoder.next(bytes)),
             Form::AwsEvents(decoder) => readable(decoder.next(bytes)),
-            Form::Lines(lines) => readable(lines.next(bytes)),
         }
     }
 
@@ -144,10 +130,7 @@ impl Body {
         let limit = self.caps.event_bytes;
         match self.declared {
             Declared::AwsEvents if first.is_ascii_control() => Form::AwsEvents(AwsEvents::new(limit)),
-            Declared::Lines if first == b'{' => Form::Lines(Lines::new(limit)),
-            Declared::Events | Declared::Lines | Declared::Other
-                if is_stream(first, self.declared == Declared::Events) =>
-            {
+            Declared::Events | Declared::Other if is_stream(first, self.declared == Declared::Events) => {
                 Form::Events(Box::new(SseDecoder::new(limit)))
             }
             _ => Form::Whole(Vec::new()),

@@ -39,7 +39,6 @@ mod errors;
 mod fault;
 mod fields;
 mod files;
-mod lines;
 mod names;
 mod opaque;
 mod openai_usage;

@@ -28,21 +28,18 @@ pub enum ProviderKind {
     Gemini,
     /// Amazon Bedrock's Converse.
     Bedrock,
-    /// Ollama's own protocol.
-    OllamaChat,
     /// Plays a script.
     Scripted,
 }
 
 impl ProviderKind {
     /// The kinds of providers that are reached over HTTP.
-    pub const OVER_HTTP: [Self; 6] = [
+    pub const OVER_HTTP: [Self; 5] = [
         Self::OpenAiChat,
         Self::OpenAiResponses,
         Self::Anthropic,
         Self::Gemini,
         Self::Bedrock,
-        Self::OllamaChat,
     ];
 }
 

@@ -102,7 +102,6 @@ fn each_protocol_has_a_provider_by_default() {
         "groq",
         "mistral",
         "ollama",
-        "ollama_chat",
         "openai",
         "openai_responses",
         "openrouter",

@@ -206,20 +206,18 @@ fn a_provider_or_price_that_makes_no_sense_is_refused() {
         (
             "[providers.x]\nkind = 'openai'\n",
             "app.toml:2: `providers.x.kind`: unknown variant `openai`, expected one of \
-             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `ollama_chat`, `scripted`; \
+             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `scripted`; \
              write `openai_responses`, or `openai_chat` for chat completions",
         ),
         (
             "[providers.x]\nkind = 'Claude'\n",
             "app.toml:2: `providers.x.kind`: unknown variant `Claude`, expected one of \
-             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `ollama_chat`, `scripted`; \
-             write `anthropic`",
+             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `scripted`; write `anthropic`",
         ),
         (
             "[providers.x]\nkind = 'antropic'\n",
             "app.toml:2: `providers.x.kind`: unknown variant `antropic`, expected one of \
-             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `ollama_chat`, `scripted`; \
-             did you mean `anthropic`?",
+             `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `scripted`; did you mean `anthropic`?",
         ),
         (
             "[providers.x]\nkind = 'openai_chat'\n",

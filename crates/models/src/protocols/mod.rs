@@ -4,7 +4,6 @@
 mod anthropic;
 mod bedrock;
 mod gemini;
-mod ollama_chat;
 mod openai_chat;
 mod openai_responses;
 
@@ -20,7 +19,6 @@ pub(super) fn protocol_of(kind: ProviderKind) -> Option<&'static Protocol> {
         ProviderKind::Anthropic => &anthropic::PROTOCOL,
         ProviderKind::Gemini => &gemini::PROTOCOL,
         ProviderKind::Bedrock => &bedrock::PROTOCOL,
-        ProviderKind::OllamaChat => &ollama_chat::PROTOCOL,
         ProviderKind::Scripted => return None,
     })
 }

@@ -11,7 +11,7 @@ use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws};
 
 use super::recordings::{CHAT, MESSAGES, RESPONSES, exchanges};
 use super::support::{cut, damaged, decoded};
-use super::{bedrock, gemini, ollama_chat};
+use super::{bedrock, gemini};
 
 /// Texts with which random bytes get beyond the first brace of every protocol.
 const SCRAPS: [&str; 26] = [
@@ -180,7 +180,6 @@ fn recorded(protocol: usize) -> Vec<(String, Vec<u8>)> {
         "messages" => exchanges(&MESSAGES),
         "responses" => exchanges(&RESPONSES),
         "gemini" => gemini::recorded(),
-        "ollama" => ollama_chat::recorded(),
         _ => bedrock::recorded(),
     };
     let exchanges = exchanges.into_iter();

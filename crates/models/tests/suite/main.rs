@@ -24,7 +24,6 @@ mod histories;
 mod incremental;
 mod media;
 mod memory;
-mod ollama_chat;
 mod open_calls;
 mod openai_chat;
 mod openai_responses;

@@ -69,7 +69,7 @@ pub(crate) fn assert_tool_schema(kind: ProviderKind, name: &str, description: &s
 pub(crate) fn assert_answer_schema(kind: ProviderKind, strict: bool, schema: &Value) {
     assert_root(schema);
     let is_openai = matches!(kind, ProviderKind::OpenAiChat | ProviderKind::OpenAiResponses);
-    let is_closed = strict && !matches!(kind, ProviderKind::Gemini | ProviderKind::OllamaChat);
+    let is_closed = strict && kind != ProviderKind::Gemini;
     visit(schema, &mut |part| {
         assert_part(kind, "", part);
         let refused = if is_openai { NOT_STRICT } else { NOT_CLOSED };

@@ -57,7 +57,7 @@ fn tools_in(kind: ProviderKind, body: &Value) -> Vec<(String, String, Value)> {
     };
     let tools = list.as_array().unwrap().iter().map(|tool| {
         let (tool, schema) = match kind {
-            ProviderKind::OpenAiChat | ProviderKind::OllamaChat => (&tool["function"], &tool["function"]["parameters"]),
+            ProviderKind::OpenAiChat => (&tool["function"], &tool["function"]["parameters"]),
             ProviderKind::OpenAiResponses => (tool, &tool["parameters"]),
             ProviderKind::Gemini => (tool, &tool["parametersJsonSchema"]),
             ProviderKind::Bedrock => (&tool["toolSpec"], &tool["toolSpec"]["inputSchema"]["json"]),
@@ -209,11 +209,6 @@ async fn calls_get_the_names_of_members_back() {
             json!({"stopReason": "tool_use", "output": {"message": {"role": "assistant",
                 "content": [{"toolUse": {"toolUseId": "c", "name": "rows", "input": value}}]}}}),
         ),
-        (
-            ProviderKind::OllamaChat,
-            json!({"message": {"role": "assistant", "tool_calls": [{"function": {"name": "rows", "arguments": value}}]},
-                "done": true}),
-        ),
     ] {
         let asked = ModelRequest {
             tools: tools().into(),
@@ -254,7 +249,6 @@ fn format_in(kind: ProviderKind, body: &Value) -> Option<(Value, bool)> {
             let text = &body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"];
             (serde_json::from_str(text.as_str()?).unwrap(), true)
         }
-        ProviderKind::OllamaChat => (body["format"].clone(), true),
         _ => (body["output_config"]["format"]["schema"].clone(), true),
     };
     Some((schema, strict)).filter(|(schema, _)| !schema.is_null())

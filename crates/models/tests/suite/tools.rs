@@ -39,11 +39,6 @@ fn tools_in(kind: ProviderKind, body: &Value) -> &Value {
     }
 }
 
-/// Returns whether a request can offer tools and forbid to call them.
-fn can_forbid(kind: ProviderKind) -> bool {
-    !matches!(kind, ProviderKind::Bedrock | ProviderKind::OllamaChat)
-}
-
 fn tool() -> ToolSpec {
     support::tool(json!({"type": "object"}))
 }
@@ -72,14 +67,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
     for (choice, expected) in [
         (
             ToolChoice::Auto,
-            [
-                json!("auto"),
-                json!("auto"),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-                Value::Null,
-            ],
+            [json!("auto"), json!("auto"), Value::Null, Value::Null, Value::Null],
         ),
         (
             ToolChoice::None,
@@ -88,8 +76,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
                 json!("none"),
                 json!({"type": "none"}),
                 json!({"mode": "NONE"}),
-                // These two have no such choice, and are offered no tool.
-                Value::Null,
+                // It has no such choice, and is offered no tool.
                 Value::Null,
             ],
         ),
@@ -101,7 +88,6 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
                 json!({"type": "any"}),
                 json!({"mode": "ANY"}),
                 json!({"any": {}}),
-                Value::Null,
             ],
         ),
         (
@@ -112,7 +98,6 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
                 json!({"type": "tool", "name": "t"}),
                 json!({"mode": "ANY", "allowedFunctionNames": ["t"]}),
                 json!({"tool": {"name": "t"}}),
-                Value::Null,
             ],
         ),
     ] {
@@ -124,7 +109,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
             };
             let with = sent(kind, asked(&[tool()])).await;
             assert_eq!(choice_in(kind, &with), &expected, "{kind:?} {choice:?}");
-            let is_offered = choice != ToolChoice::None || can_forbid(kind);
+            let is_offered = (kind, &choice) != (ProviderKind::Bedrock, &ToolChoice::None);
             assert_eq!(tools_in(kind, &with).is_array(), is_offered, "{kind:?} {choice:?}");
             let without = sent(kind, asked(&[])).await;
             let encoded = (choice_in(kind, &without), tools_in(kind, &without));
@@ -151,10 +136,6 @@ async fn an_agent_s_own_field_says_what_the_choice_does_not() {
         if kind == ProviderKind::Gemini {
             // Its choice has fields beside the one that forces, such as the names of tools.
             expected["toolConfig"]["functionCallingConfig"]["own"] = own["own"].clone();
-        }
-        if kind == ProviderKind::OllamaChat {
-            // It has no field for a choice.
-            expected["tool_choice"] = own.clone();
         }
         assert_eq!(choice_in(kind, &forced), choice_in(kind, &expected), "{kind:?}");
     }
@@ -239,7 +220,8 @@ async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provi
             ..asked(&[tool()], json!({}))
         };
         let forbidden = sent(kind, forbidden).await;
-        assert_eq!(tools_in(kind, &forbidden).is_array(), can_forbid(kind), "{kind:?}");
+        let is_offered = kind != ProviderKind::Bedrock;
+        assert_eq!(tools_in(kind, &forbidden).is_array(), is_offered, "{kind:?}");
     }
 }
 

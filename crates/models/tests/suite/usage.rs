@@ -65,7 +65,6 @@ fn stream(kind: ProviderKind, snapshots: &[&str]) -> Vec<u8> {
             ];
             return events.iter().flat_map(event).collect();
         }
-        ProviderKind::OllamaChat => vec![format!(r#"{{"message":{{"content":"x"}},"done":true,{first}}}"#)],
         // The members beside the choices, since servers put usage into several of them.
         _ => {
             let choice = r#"{"index":0,"message":{"content":"x"},"finish_reason":"stop"}"#;
@@ -218,17 +217,6 @@ fn input_of_bedrock_includes_what_the_cache_holds() {
                 &[r#"{"inputTokens":18446744073709551615,"outputTokens":1,"cacheReadInputTokens":1}"#],
                 [u64::MAX, 1, 1, 0, 0, u64::MAX],
             ),
-        ],
-    );
-}
-
-#[test]
-fn counts_of_ollama_are_those_of_its_last_line() {
-    assert_counts(
-        ProviderKind::OllamaChat,
-        &[
-            (&[r#""prompt_eval_count":10,"eval_count":4"#], [10, 4, 0, 0, 0, 14]),
-            (&[r#""prompt_eval_count":null,"eval_count":4"#], [0, 4, 0, 0, 0, 4]),
         ],
     );
 }

@@ -3,7 +3,6 @@
 mod anthropic;
 mod bedrock;
 mod gemini;
-mod ollama_chat;
 mod openai_chat;
 mod openai_responses;
 
@@ -38,23 +37,21 @@ pub struct Samples {
     pub delta_allocations: u64,
 }
 
-pub const ALL: [Samples; 6] = [
+pub const ALL: [Samples; 5] = [
     openai_chat::SAMPLES,
     anthropic::SAMPLES,
     openai_responses::SAMPLES,
     gemini::SAMPLES,
     bedrock::SAMPLES,
-    ollama_chat::SAMPLES,
 ];
 
 /// The name and the decoder of each protocol.
-pub const DECODERS: [(&str, Make); 6] = [
+pub const DECODERS: [(&str, Make); 5] = [
     (ALL[0].name, ALL[0].make),
     (ALL[1].name, ALL[1].make),
     (ALL[2].name, ALL[2].make),
     (ALL[3].name, ALL[3].make),
     (ALL[4].name, ALL[4].make),
-    (ALL[5].name, ALL[5].make),
 ];
 
 /// Makes the decoder of a protocol, which splits off the thoughts in a text.

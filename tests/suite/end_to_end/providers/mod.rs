@@ -3,7 +3,6 @@
 
 mod bedrock;
 mod gemini;
-mod ollama_chat;
 mod openai_responses;
 
 use serde_json::{Value, json};
