@@ -191,7 +191,8 @@ parts! {
         deliveries::list_deliveries,
         deliveries::get_delivery,
         agents::list_agents,
-        agents::get_agent;
+        agents::get_agent,
+        health::get_ping;
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
