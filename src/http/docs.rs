@@ -35,7 +35,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
-        (name = "health", description = "How the service is. Probes need no key."),
+        (name = "health", description = "How the service is. Needs no key."),
     ),
     external_docs(url = "/docs/guides", description = "Guides"),
     components(schemas(ProblemBody)),

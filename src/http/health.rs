@@ -1,5 +1,4 @@
-//! Liveness and readiness: whether the process lives, and whether it can work. Also whether the key
-//! of a caller is valid.
+//! Liveness and readiness: whether the process lives, and whether it can work.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
-use super::parameters::NoParameters;
 use super::problem::Problem;
 use super::state::Api;
 
@@ -24,12 +22,6 @@ pub(super) struct Health {
 /// Shows that the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process answers", body = Health)))]
 pub(super) fn healthz() -> Ready<Json<Health>> {
-    ready(Json(Health { status: "ok" }))
-}
-
-/// Shows that the service answers, and that the key of the request is valid.
-#[utoipa::path(get, path = "/v1/ping", tag = "health", responses((status = 200, description = "The key is valid", body = Health)))]
-pub(super) fn get_ping(_: NoParameters) -> Ready<Json<Health>> {
     ready(Json(Health { status: "ok" }))
 }
 

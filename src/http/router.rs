@@ -191,8 +191,7 @@ parts! {
         deliveries::list_deliveries,
         deliveries::get_delivery,
         agents::list_agents,
-        agents::get_agent,
-        health::get_ping;
+        agents::get_agent;
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
