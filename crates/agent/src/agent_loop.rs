@@ -163,8 +163,8 @@ impl AgentLoop {
     /// begun, the state is returned unchanged.
     ///
     /// The control must already count the earlier usage: see
-    /// [`super::ExecutionControl::with_spent`] and [`super::Progress::spent`]. The recorder must
-    /// have begun with the same state.
+    /// [`super::ExecutionControl::with_spent`] and [`crate::journal::Progress::spent`]. The
+    /// recorder must have begun with the same state.
     pub async fn resume(&self, state: AgentState, pending: Option<PendingStep>) -> AgentState {
         if !state.has_active_execution() {
             return state;
