@@ -33,7 +33,7 @@ WORKDIR /src
 # our sources and lasts until a manifest or the lock file changes.
 COPY --from=stand-ins /stand-ins ./
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
-    cargo build --profile dist --locked --bin agent-runtime
+    cargo build --profile dist --locked --features full --bin agent-runtime
 
 # Migrations, the default configuration and other embedded files come along.
 # The files keep the times they have outside, which may be older than the
@@ -41,7 +41,7 @@ RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registr
 COPY . .
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
     touch src/main.rs src/lib.rs crates/*/src/lib.rs \
-    && cargo build --profile dist --locked --bin agent-runtime \
+    && cargo build --profile dist --locked --features full --bin agent-runtime \
     && mkdir -p /out/var/lib/agent-runtime
 
 # For agents that run commands: docs/sandbox.md says what keeps these in.

@@ -1,7 +1,7 @@
-//! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite.
-//! Bytes may be refused; they must not make anything panic, and what is read must be written as it
-//! can be read again. Prompts, schemas, patterns and responses of models take bounded time and
-//! memory; that they need little stack is shown where these are called on a small one.
+//! Reads arbitrary bytes, for the fuzz targets, and for random bytes in the test suite. Bytes may
+//! be refused; they must not make anything panic, and what is read must be written as it can be
+//! read again. Prompts, schemas, patterns and responses of models take bounded time and memory;
+//! that they need little stack is shown where these are called on a small one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use values::model_ref::ResponseFormat;
 
 /// Far above what any bytes may take: neither builds of tests nor those of fuzzers are fast.
 const LONG: Duration = Duration::from_mins(1);
-/// What a prompt may hold at a time beside itself: some times the most bytes of one.
+/// The memory that a prompt may hold at a time beside itself: a multiple of the most bytes of one.
 const PROMPT_MEMORY: usize = 16 << 20;
-/// What a schema and the check of a value by it may hold at a time beside the value.
+/// The memory that a schema and the check of a value by it may hold at a time beside the value.
 const SCHEMA_MEMORY: usize = 24 << 20;
-/// What the patterns of a hook may hold while they are compiled.
+/// The memory that the patterns of a hook may hold while they are compiled.
 const PATTERN_MEMORY: usize = 64 << 20;
-/// What a decoder of responses may hold at a time, for any input.
+/// The memory that a decoder of responses may hold at a time, for any input.
 const DECODER_MEMORY: usize = 64 << 10;
-/// What JSON takes in memory for each of its bytes: an item of a list is written in two of them, an
-/// object in four.
+/// The memory that JSON takes for each of its bytes: an item of a list is written in two of them,
+/// an object in four.
 const PER_BYTE: usize = 256;
 
 /// The state of an agent, as JSON; returns whether it was read.
@@ -43,7 +43,7 @@ pub(crate) fn agent_state(bytes: &[u8]) -> bool {
     true
 }
 
-/// What a step adds to the state of an agent, as JSON; returns whether it was read.
+/// Reads the addition of a step to the state of an agent, as JSON; returns whether it was valid.
 pub(crate) fn state_addition(bytes: &[u8]) -> bool {
     let Ok(addition) = serde_json::from_slice(bytes).and_then(StateAddition::from_json) else {
         return false;

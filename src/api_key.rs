@@ -26,7 +26,7 @@ pub fn generate() -> Result<(SecretString, Hash), getrandom::Error> {
 
 /// Hashes a secret from a caller; `None` if it can't be a secret.
 ///
-/// A plain hash is enough for 256 random bits, since nobody can try them all. The hash is looked up
+/// A plain hash is enough for 256 random bits, since they can't all be tried. The hash is looked up
 /// in an index, never compared byte by byte.
 pub fn hash_secret(secret: &str) -> Option<Hash> {
     let plausible = secret.starts_with(PREFIX) && secret.len() <= MAX_LENGTH;

@@ -1,5 +1,5 @@
 //! Receives the signals that end the process, and the signal that reloads files. The callers decide
-//! what to do.
+//! how to react.
 
 use std::fs;
 use std::future::poll_fn;

@@ -1,4 +1,4 @@
-//! Writes what `tracing` records to standard error, as text or as JSON.
+//! Writes the events of `tracing` to standard error, as text or as JSON.
 //!
 //! Standard output stays free for the output of commands.
 
@@ -47,8 +47,8 @@ where
     })
 }
 
-/// Adds that the library of MCP logs nothing, unless the filter names it: it may log what servers
-/// send, and the service itself logs what matters.
+/// Silences the library of MCP, unless the filter names it: it may log messages of servers. The
+/// service itself logs the important events.
 fn with_quiet_modules(filter: &str) -> String {
     if filter.contains(MCP_LIBRARY) {
         filter.to_owned()

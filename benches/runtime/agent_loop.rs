@@ -18,7 +18,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use tools::{ToolRegistry, ToolSettings};
+use tools::{CallLimits, ToolRegistry};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, UuidV7Source};
 use values::json::Value;
@@ -62,7 +62,7 @@ async fn run(per_step: usize) -> AgentState {
         );
     let hooks = Arc::new(hooks);
     let tool: Arc<dyn Tool> = Arc::new(Instant::new());
-    let tools = ToolRegistry::new([tool], ToolSettings::default(), clock.clone(), Arc::new(UuidV7Source)).unwrap();
+    let tools = ToolRegistry::new([tool], CallLimits::default(), clock.clone(), Arc::new(UuidV7Source)).unwrap();
     let model = Arc::new(Asks {
         per_step,
         asked: AtomicUsize::new(0),

@@ -9,7 +9,7 @@ use values::ids::UuidV7Source;
 use values::json::Value;
 
 const RECORDING: &str = include_str!("../../tests/recordings/openrouter_streaming_reasoning.json");
-/// What a TCP segment usually brings.
+/// The usual bytes of a TCP segment.
 const CHUNK: usize = 1400;
 
 pub(crate) fn benches(criterion: &mut Criterion) {

@@ -59,7 +59,7 @@ pub(crate) enum Mishap {
 /// How many of each happened.
 pub(crate) type Counts = BTreeMap<Mishap, u64>;
 
-/// What ends a mishap.
+/// The action that ends a mishap.
 #[derive(Debug, Clone, Copy)]
 enum Undo {
     Start(usize),

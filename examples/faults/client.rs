@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use net::http_client::client_builder;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ impl Patience {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask<'a> {
     /// The method.
@@ -96,10 +97,7 @@ impl<'a> Ask<'a> {
 impl Client {
     /// Makes a caller of the replicas at these addresses, such as `http://127.0.0.1:8080`.
     pub(crate) fn new(addresses: Vec<String>, patience: Arc<Patience>) -> Result<Self> {
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .connect_timeout(Duration::from_secs(1))
-            .build()?;
+        let http = client_builder()?.connect_timeout(Duration::from_secs(1)).build()?;
         Ok(Self {
             http,
             addresses: addresses.into(),

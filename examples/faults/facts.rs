@@ -1,4 +1,4 @@
-//! What a caller has seen of its run. Checks compare it with what is stored.
+//! The facts that a caller has seen of its run. Checks compare them with the stored ones.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use crate::request::Request;
 
-/// What a caller has seen.
+/// The facts that a caller has seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    /// What was asked.
+    /// The request.
     pub(crate) request: Request,
     /// The run, once it was accepted.
     pub(crate) run: Option<RunIds>,
@@ -25,7 +25,7 @@ pub(crate) struct Facts {
     pub(crate) sent_back: u64,
     /// The response to a stop, a cancellation or a message.
     pub(crate) control: Option<String>,
-    /// What was wrong already then.
+    /// The faults that the caller saw.
     pub(crate) faults: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct ReadEvent {
     pub(crate) sequence: u64,
     /// Its name.
     pub(crate) name: String,
-    /// What it held, in short.
+    /// The hash of its content.
     pub(crate) digest: blake3::Hash,
-    /// What it held, of a terminal event.
+    /// The content of a terminal event.
     pub(crate) text: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Effect {
     pub(crate) call_key: String,
     /// The tool's name.
     pub(crate) tool: String,
-    /// What the request calls itself: the words of its user.
+    /// The name of the request: the words of its user.
     pub(crate) note: String,
     /// Which of the request's calls it is.
     pub(crate) part: i64,

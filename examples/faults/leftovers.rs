@@ -1,4 +1,4 @@
-//! What commands may not leave on the host once all replicas have ended.
+//! Checks that commands leave nothing on the host once all replicas have ended.
 
 use std::fs;
 use std::path::Path;

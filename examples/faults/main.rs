@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// What the suite is asked for.
+/// The options of the suite.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "faults")]
 pub(crate) struct Options {
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     if words.get(1).is_some_and(|word| word == replica::COMMAND) {
         words.remove(1);
-        return replica::main(words);
+        return replica::main(words).unwrap_or_else(|error| failed(&error));
     }
     // A replica starts this program to keep a command in.
     if words.get(1).is_some_and(|word| word == sandbox::HELPER_ARGUMENT) {
@@ -89,11 +89,13 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            report::progress(&format!("could not go on: {error:#}"));
-            ExitCode::from(2)
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    report::progress(&format!("could not go on: {error:#}"));
+    ExitCode::from(2)
 }
 
 #[tokio::main]

@@ -70,7 +70,7 @@ impl Process {
     }
 }
 
-/// What this program is started as, apart from the suite itself.
+/// A role in which this program is started, apart from the suite itself.
 #[derive(Debug)]
 pub(crate) struct Program {
     arguments: Vec<OsString>,

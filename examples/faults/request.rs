@@ -1,4 +1,4 @@
-//! What callers ask for: a list of requests from a seed.
+//! The requests of callers: a list from a seed.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const CONCLUSIONS: u64 = 1_000_000;
 pub(crate) struct Request {
     /// Its number, from 1.
     pub(crate) number: u64,
-    /// What is asked and how it is treated.
+    /// The kind of the request, and its treatment.
     pub(crate) kind: Kind,
     /// The thread that it continues.
     pub(crate) thread: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Request {
     pub(crate) is_repeated: bool,
 }
 
-/// What is asked for, and what becomes of it.
+/// The kind of a request, and its fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Calls both tools; every step is persisted.

@@ -17,7 +17,7 @@ use crate::random::Random;
 /// The service sends something every second, so a longer silence is a broken connection.
 const SILENCE: Duration = Duration::from_secs(4);
 
-/// What a reader has read so far.
+/// The events that a reader has read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// The events.
@@ -29,7 +29,7 @@ pub(crate) struct Reading {
     /// How often it was sent back: what it had read from a number on was nothing that another
     /// worker could find.
     pub(crate) sent_back: u64,
-    /// What was wrong.
+    /// The faults.
     pub(crate) faults: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! What each group of figures is measured with: a fresh database, the service, the mock model; and
-//! the one way in which a load is measured.
+//! The setup of each group of figures: a fresh database, the service, the mock model; and the one
+//! way in which a load is measured.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::service::{Launcher, Service};
 /// The load before the measured window: it opens connections and fills caches.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// What a group of figures is measured with.
+/// The setup of a group of figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bench<'a> {
     pub(crate) options: &'a Options,
@@ -31,11 +31,11 @@ pub(crate) struct Bench<'a> {
 pub(crate) struct Measured {
     pub(crate) runs: Sample,
     pub(crate) cpu: CpuPerRun,
-    /// What a run wrote; nothing on SQLite, where it is not counted.
+    /// The writes of a run; `None` on SQLite, where they are not counted.
     pub(crate) written: Option<Written>,
 }
 
-/// What PostgreSQL wrote for a run.
+/// The writes of PostgreSQL for a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Written {
     /// The transactions that wrote.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::{Stream, StreamExt as _};
+use net::http_client::client_builder;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(crate) struct Client {
     key: String,
 }
 
-/// What is needed of the result of a run.
+/// The needed part of the result of a run.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RunAnswer {
     /// The session that was published.
@@ -42,7 +43,7 @@ pub(crate) struct EventReader<S> {
     buffer: Vec<u8>,
 }
 
-/// What a run asks for.
+/// The request for a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     /// The session to continue.
@@ -67,7 +68,7 @@ impl Client {
 
     /// Returns the same caller with connections of its own.
     pub(crate) fn apart(&self) -> Result<Self> {
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        let http = client_builder()?.build()?;
         Ok(Self { http, ..self.clone() })
     }
 

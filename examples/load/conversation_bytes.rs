@@ -1,4 +1,4 @@
-//! What a conversation takes on the disk, beside its text.
+//! Measures the space of a conversation on disk, beside its text.
 
 use anyhow::Result;
 

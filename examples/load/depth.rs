@@ -98,7 +98,7 @@ async fn count_round_trips(
 struct Phases {
     until_model: Duration,
     whole: Duration,
-    /// What had passed to the database when the model was asked.
+    /// The bytes to the database before the request to the model.
     passed: Option<Passed>,
     session_id: Uuid,
 }

@@ -9,7 +9,7 @@ use crate::mock::{FAST, READING, READING_TOOL, WRITING, WRITING_TOOL};
 use crate::report::{Report, clients_text};
 use crate::tool_steps;
 
-/// What a run does, and the provider that has it do so.
+/// The kinds of runs, each with the provider that causes it.
 const KINDS: [(&str, &str); 3] = [
     ("one step", FAST),
     ("three tool steps", READING),

@@ -1,4 +1,4 @@
-//! What the machine itself can do, measured beside each group of figures: how many single rows a
+//! The limits of the machine itself, measured beside each group of figures: how many single rows a
 //! database commits, and how many completions the mock model sends.
 
 use std::time::Duration;

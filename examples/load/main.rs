@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
+use net::http_client::client_builder;
 
 use crate::bench::Bench;
 use crate::database::Engine;
@@ -170,10 +171,7 @@ async fn main() -> Result<()> {
         next: Duration::from_millis(options.token_pause_ms),
     };
     let mock = mock::threads()?.spawn(MockModel::start(pace)).await??;
-    let http = reqwest::Client::builder()
-        .no_proxy()
-        .pool_max_idle_per_host(options.streams)
-        .build()?;
+    let http = client_builder()?.pool_max_idle_per_host(options.streams).build()?;
     let launcher = Launcher::new(&options.binary, &mock, http.clone())?;
     let mut failures = 0;
     for engine in options.engines() {

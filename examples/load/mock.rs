@@ -65,10 +65,10 @@ pub(crate) const CALLED_TOOL: &str = "below";
 const CALLS: usize = 50;
 const LARGE_TOKENS: usize = 9;
 
-/// What precedes a probe's number in the words of the user.
+/// The text before a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
 
-/// What each result of a tool has in a request.
+/// The text that each result of a tool has in a request.
 const RESULT: &[u8] = b"\"role\":\"tool\"";
 
 /// The bytes at the end of a request that are read.
@@ -111,7 +111,7 @@ struct Shared {
 pub(crate) struct Arrival {
     /// When it arrived.
     pub(crate) at: Instant,
-    /// What had passed between the service and its database by then, where it is counted.
+    /// The traffic between the service and its database by then, where it is counted.
     pub(crate) passed: Option<Passed>,
 }
 

@@ -20,7 +20,7 @@ use crate::service::Service;
 /// How many readers each run has.
 const READERS_PER_RUN: usize = 10;
 
-/// What is needed of an event.
+/// The needed part of an event.
 #[derive(Debug, Deserialize)]
 struct Event {
     sequence: u64,

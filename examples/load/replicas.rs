@@ -1,5 +1,5 @@
-//! What a further process of the service adds: runs of one turn at one process, and at two that
-//! share a database.
+//! Measures the gain of a further process of the service: runs of one turn at one process, and at
+//! two that share a database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

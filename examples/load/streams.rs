@@ -131,5 +131,5 @@ async fn directly(http: reqwest::Client, base_url: String) -> Result<BoxedEnd> {
     }))
 }
 
-/// What only tokens have, and not the head of a stream.
+/// A text that tokens have, and the head of a stream has not.
 const TOKEN: &[u8] = b"sunny";

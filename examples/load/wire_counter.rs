@@ -23,7 +23,7 @@ struct Counts {
     executions: AtomicU64,
 }
 
-/// What has passed so far.
+/// The traffic so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
     /// The times that the client stopped to wait for the server: Sync and simple Query messages. A

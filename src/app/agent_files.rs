@@ -1,4 +1,4 @@
-//! Agents from configuration: the built-in one and those of the configured folder.
+//! Agents from configuration: the built-in agent, and the agents of the configured folder.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

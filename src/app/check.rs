@@ -23,7 +23,7 @@ use values::causes::with_causes;
 use values::spelling::nearest;
 use values::tenant::TenantId;
 
-/// The timeout of opening the store, and that of a query.
+/// The timeouts of opening the store and of a query.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A mistake or an ineffective setting that an operator should know about.

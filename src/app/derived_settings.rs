@@ -15,7 +15,7 @@ use board::RedisSettings;
 use store::ContentSettings;
 use tools::webhooks::{SigningKeys, WebhookSecret};
 
-/// Returns what applies to the contents of the store.
+/// Returns the rules for contents of the store.
 pub(super) fn contents(config: &Config) -> ContentSettings {
     ContentSettings {
         limits: Arc::clone(&config.limits),

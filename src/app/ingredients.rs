@@ -72,7 +72,7 @@ impl Ingredients {
             tools(config, &commands, backend, &resolver, &clock)?
                 .into_iter()
                 .chain(extensions.tools),
-            config.tool_calls,
+            config.call_limits,
             Arc::clone(&clock),
             Arc::clone(&ids),
         )?);
@@ -141,7 +141,7 @@ impl Ingredients {
     }
 }
 
-/// Makes the built-in tools and those of the configured folder.
+/// Makes the built-in tools and the tools of the configured folder.
 fn tools(
     config: &Config,
     commands: &Commands,

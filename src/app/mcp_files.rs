@@ -53,8 +53,8 @@ mod tests {
     use agent::ports::ToolServers as _;
     use net::outgoing::SystemResolver;
 
-    /// Reads a folder with these files. Returns what the agent's check of a missing server says,
-    /// which names all servers.
+    /// Reads a folder with these files. Returns the error about a missing server, which names all
+    /// servers.
     fn load(files: &[(&str, &str)]) -> Result<String, String> {
         let (_folder, config) = folder("mcp.directory", files);
         let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);

@@ -27,7 +27,7 @@ pub(super) fn http_tools_of(
 ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let mut tools: Vec<(Arc<dyn Tool>, PathBuf)> = Vec::new();
     for path in toml_files(&config.tools.directory, "tools")? {
-        let made = made(&path, config, resolver, clock).with_context(|| path.display().to_string())?;
+        let made = tools_of_file(&path, config, resolver, clock).with_context(|| path.display().to_string())?;
         for tool in made {
             let name = &tool.spec().name;
             if let Some((_, other)) = tools.iter().find(|(other, _)| other.spec().name == *name) {
@@ -43,7 +43,7 @@ pub(super) fn http_tools_of(
     Ok(tools.into_iter().map(|(tool, _)| tool).collect())
 }
 
-fn made(
+fn tools_of_file(
     path: &Path,
     config: &Config,
     resolver: &Arc<dyn NameResolver>,

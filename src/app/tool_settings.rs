@@ -1,4 +1,4 @@
-//! Maps the configuration to the settings of tools over HTTP.
+//! Maps the configuration to the settings of tools.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tools::{CommandSettings, HttpFetchSettings, ToolSecrets};
 
 /// How long connecting for an HTTP tool may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The room of a result for what comes before the text: the status, headers and notes.
+/// The room of a result for the part before the text: the status, headers and notes.
 const HEAD_BYTES: usize = 8 << 10;
 /// The least text of a result, even if the configuration leaves less room.
 const MIN_TEXT_BYTES: usize = 1 << 10;
@@ -42,10 +42,10 @@ fn command_directory(configured: &Path) -> PathBuf {
     std::env::temp_dir().join(format!("agent-runtime-{user}"))
 }
 
-/// Returns what `http_fetch` may do: its text also fits into a result of a tool.
+/// Returns the settings of `http_fetch`, whose text must fit into the result of a tool.
 pub(super) fn http_fetch(config: &Config) -> HttpFetchSettings {
     let fetch = &config.http_fetch.settings;
-    let max_text_bytes = config.tool_calls.max_output_bytes.saturating_sub(HEAD_BYTES);
+    let max_text_bytes = config.call_limits.max_output_bytes.saturating_sub(HEAD_BYTES);
     let max_text_bytes = max_text_bytes.max(MIN_TEXT_BYTES);
     HttpFetchSettings {
         max_text_bytes,

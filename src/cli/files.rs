@@ -21,7 +21,7 @@ pub(super) struct FilesArgs {
     /// The directory to list, or the file to print; by default the root.
     #[arg(value_parser = parse_path)]
     path: Option<FilePath>,
-    /// Also lists what is in the directories below.
+    /// Also lists the entries of the directories below.
     #[arg(long, short)]
     recursive: bool,
     /// Prints the list as JSON.

@@ -1,4 +1,4 @@
-//! `gc`: removes expired data once, or shows what it would remove.
+//! `gc`: removes expired data once, or shows the data that it would remove.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use store::retention::RemovalFigures;
 /// How to sweep.
 #[derive(Debug, clap::Args)]
 pub(super) struct GcArgs {
-    /// Removes nothing and reports what would be removed.
+    /// Removes nothing, and reports the data that would be removed.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

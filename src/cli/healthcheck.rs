@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::config::Config;
 
-/// The timeout of connecting, and that of the response.
+/// The timeouts of connecting and of the response.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Options of `healthcheck`.

@@ -65,7 +65,7 @@ fn named(text: &str) -> Result<NamedKey, ParseIdError> {
     }
 }
 
-/// The limits of runs of a key; absent, those of the tenant.
+/// The limits of runs of a key; if absent, the limits of the tenant.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyLimits {
     /// The most steps of a run.

@@ -58,7 +58,8 @@ struct Options {
     /// The store; short for `--set store.url=…`.
     #[arg(long, global = true, value_name = "URL")]
     store_url: Option<String>,
-    /// Serves beyond loopback without any API key: anybody who reaches the port may run agents.
+    /// Serves beyond loopback without any API key: every client that reaches the port may run
+    /// agents.
     #[arg(long, global = true)]
     insecure_no_auth: bool,
 }
@@ -110,7 +111,7 @@ struct ServeArgs {
     role: Option<String>,
 }
 
-/// How a command prints what it found, and whose data that is. A command that prints JSON in any
+/// How a command prints its findings, and the tenant of the data. A command that prints JSON in any
 /// case takes the flag too.
 #[derive(Debug, clap::Args)]
 struct ReadArgs {

@@ -11,7 +11,7 @@ use values::causes::with_causes;
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;
 
-/// How a command prints what it found.
+/// How a command prints its findings.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct JsonArgs {
     /// Prints JSON.
@@ -25,7 +25,7 @@ pub(super) enum EndedBySignal {
     /// The process received this signal.
     #[error("ended by {}", .0.name())]
     Received(StopSignal),
-    /// Nobody reads what it prints.
+    /// No reader is left for its output.
     #[error("standard output is closed")]
     BrokenPipe,
 }

@@ -75,7 +75,7 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     let mut run_id = None;
     let mut grace = config.runs.shutdown_grace;
     let mut starting = pin!(start(&app.runs, args.read.tenant.clone(), request(&args, text)));
-    // A signal stops the run, which publishes what it has.
+    // A signal stops the run, which publishes its messages so far.
     let followed = tokio::select! {
         followed = follow(starting.as_mut(), args.read.json, &mut run_id) => followed,
         signal = signals.next() => {
@@ -155,7 +155,7 @@ fn text_of(args: &RunArgs) -> anyhow::Result<String> {
     Ok(text.to_owned())
 }
 
-/// Parses what to do when the thread has another active run.
+/// Parses the choice for a thread that has another active run.
 fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }

@@ -72,7 +72,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
-        // The service also works if nobody reads its output.
+        // The service also works without a reader of its output.
         tracing::debug!(error = error.to_string(), "the banner can't be printed");
     }
     let limits = config.http.clone();
@@ -99,7 +99,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs what keeps commands in, or why they can't run.
+/// Logs the isolation of commands, or the reason why they can't run.
 async fn report_sandbox(app: &App) {
     if !app.runs_commands_here {
         tracing::info!("sandbox: commands run at workers (`agent-runtime worker --environments`)");

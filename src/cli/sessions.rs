@@ -72,7 +72,7 @@ pub(super) struct ListArgs {
     /// Only of this agent.
     #[arg(long)]
     agent: Option<String>,
-    /// Only those that runs on this thread have published.
+    /// Only sessions that runs on this thread have published.
     #[arg(long)]
     thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
@@ -159,8 +159,8 @@ async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<Sess
 }
 
 /// Prints the sessions as a tree: children of a fork are indented, and an arrow marks a session
-/// that continues the one above it. Uses an explicit stack, since a conversation may be too deep
-/// for recursion.
+/// that continues the session above it. Uses an explicit stack, since a conversation may be too
+/// deep for recursion.
 fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
     let children_of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
     let mut open: Vec<(usize, &str, &SessionHead)> = children_of(None).iter().map(|root| (0, "", *root)).collect();

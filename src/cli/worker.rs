@@ -52,7 +52,7 @@ async fn work_until_signal(app: &CommandWorkerApp, config: &Config) -> anyhow::R
         config.sandbox.worker_commands
     ));
     if let Err(error) = banner {
-        // The worker also works if nobody reads its output.
+        // The worker also works without a reader of its output.
         tracing::debug!(error = error.to_string(), "the banner can't be printed");
     }
     let mut working = pin!(Arc::clone(&app.worker).run());

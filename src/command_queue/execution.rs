@@ -1,5 +1,5 @@
-//! Runs one command that a worker has taken, and stores what it leaves: its output while it runs,
-//! then the new files, then the outcome.
+//! Runs one command that a worker has taken, and stores its output while it runs, then the new
+//! files, then the outcome.
 
 use std::pin::pin;
 use std::sync::Arc;

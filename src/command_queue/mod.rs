@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A command has an effect once at most, so it is never taken a second time. Each side renews its
-//! part of the row: a worker stops a command that nobody awaits, and a replica gives a command up
-//! whose worker is lost.
+//! part of the row: a worker stops a command for which no replica waits any more, and a replica
+//! gives up a command whose worker is lost.
 
 mod backend;
 mod directories;

@@ -101,7 +101,7 @@ impl AllRunning {
         Entry { all, key }
     }
 
-    /// Returns those that run now.
+    /// Returns the running commands.
     pub(super) fn list(&self) -> Vec<(CommandKey, Arc<Running>)> {
         let running = self.0.lock();
         running

@@ -1,7 +1,7 @@
 //! Configuration errors, worded so that the operator can fix them.
 //!
-//! A message names the key, where it was set and what was expected. It never prints the value of a
-//! key that may contain a secret.
+//! A message names the key, where it was set, and the expected value. It never prints the value of
+//! a key that may contain a secret.
 
 use std::io;
 use std::path::PathBuf;

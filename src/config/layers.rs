@@ -1,4 +1,4 @@
-//! The layers of values, and what they make together. Checks that each key exists.
+//! The layers of values, and their combination. Checks that each key exists.
 
 use std::slice;
 
@@ -19,7 +19,7 @@ pub(super) struct Layers {
 /// The values of one source.
 struct Layer {
     values: Table,
-    /// The source. The line of a file is that of its first key.
+    /// The source. In a file, it has the line of its first key.
     origin: Origin,
     /// The text of a file, to find the lines of keys.
     text: String,
@@ -48,7 +48,7 @@ impl Layers {
                 let problem = error.message().to_owned();
                 return Err(ConfigError::Syntax { origin, problem });
             }
-            // A wrong value is stored as a string, so that the error can say what was expected.
+            // A wrong value is stored as a string, so that the error can name the expected value.
             Ok(_) | Err(_) => Value::String(text.to_owned()),
         };
         let names = path.iter().rev();

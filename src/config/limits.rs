@@ -17,7 +17,7 @@ use values::usage::Cost;
 struct LimitsConfig {
     /// The limits of every tenant.
     each_tenant: TenantLimitsConfig,
-    /// The limits of single tenants: each value that is set replaces that of `each_tenant`.
+    /// The limits of single tenants: each value that is set replaces the value of `each_tenant`.
     tenants: BTreeMap<String, TenantLimitsConfig>,
 }
 
@@ -57,13 +57,13 @@ struct TenantLimitsConfig {
     max_stored_file_bytes: Option<u64>,
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000, _>")]
     requests_per_second: Option<u32>,
-    /// Requests at once; by default those of a second.
+    /// The most requests at once; by default as many as in a second.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     request_burst: Option<u32>,
 }
 
 impl TenantLimitsConfig {
-    /// Returns these limits, with those of all tenants as defaults.
+    /// Returns these limits, with the limits of all tenants as defaults.
     fn or(&self, all: &Self) -> TenantLimits {
         let patterns = |own: &Option<Vec<Pattern>>, shared: &Option<Vec<Pattern>>| {
             own.as_ref().or(shared.as_ref()).cloned().unwrap_or_default()

@@ -83,7 +83,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     })
 }
 
-/// Returns the file to read, and a second one that is ignored because of it.
+/// Returns the file to read, and a second file that is ignored because of it.
 fn find_files(sources: &Sources) -> (Option<PathBuf>, Option<PathBuf>) {
     if sources.file.is_some() {
         return (sources.file.clone(), None);

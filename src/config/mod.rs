@@ -1,15 +1,15 @@
-//! Configuration: the layers, where each value came from, and what an operator reads about
-//! mistakes. The only module that reads the process environment.
+//! Configuration: the layers, the origin of each value, and the messages about mistakes. The only
+//! module that reads the process environment.
 //!
 //! [`load`] merges four layers; later ones win: the embedded `config/default.toml`, a file, the
 //! environment (`AGENT_RUNTIME__SECTION__KEY`), and overrides from the command line. Each value
 //! remembers its [`Origin`], so errors and `check-config` can name it.
 //!
 //! The settings belong to the modules that use them: their structs know the keys and the accepted
-//! values. What concerns several modules is here. To add a key, add a field to such a struct and a
-//! commented line in `config/default.toml`; a test checks that somebody reads each key. Values that
-//! may contain secrets are redacted in every `Debug` and `Display`. The configuration never
-//! contains an API key; it names where the key is found.
+//! values. Settings that concern several modules are here. To add a key, add a field to such a
+//! struct and a commented line in `config/default.toml`; a test checks that some module reads each
+//! key. Values that may contain secrets are redacted in every `Debug` and `Display`. The
+//! configuration never contains an API key; it names where the key is found.
 //!
 //! Opens no connection and starts nothing.
 
@@ -70,7 +70,7 @@ use ::store::StoreSettings;
 use ::store::objects::ObjectSettings;
 use ::store::retention::RetentionRules;
 use ::tools::webhooks::SenderSettings;
-use ::tools::{CommandSettings, ToolSettings};
+use ::tools::{CallLimits, CommandSettings};
 use agent::answers::AnswerExpiry;
 use models::{ClientSettings, ProviderSettings};
 use values::limits::Limits;
@@ -104,7 +104,7 @@ pub struct Config {
     /// `[runs]`: how long open calls wait.
     pub answer_expiry: AnswerExpiry,
     /// `[runs]`: the limits of tool calls.
-    pub tool_calls: ToolSettings,
+    pub call_limits: CallLimits,
     /// `[queue]`
     pub queue: QueueSettings,
     /// `[limits]`
@@ -141,7 +141,7 @@ pub struct Config {
     pub outbox: OutboxSettings,
     /// `[webhooks.secrets]`
     pub webhook_secrets: BTreeMap<String, WebhookSecretConfig>,
-    /// `[retention]`: what is retained.
+    /// `[retention]`: the rules for expired data.
     pub retention: RetentionRules,
     /// `[retention]`: how the rest is removed.
     pub sweeps: SweepSettings,
@@ -166,7 +166,7 @@ impl Config {
             runs: runs::read(sections)?,
             subagents: sections.read("runs")?,
             answer_expiry: sections.read("runs")?,
-            tool_calls: sections.read("runs")?,
+            call_limits: sections.read("runs")?,
             queue: sections.read("queue")?,
             limits: Arc::new(limits::read(sections)?),
             idempotency: sections.read("idempotency")?,

@@ -1,5 +1,5 @@
-//! `[models]`, `[providers.NAME]` and `[capabilities]`: how models are reached, where credentials
-//! are found, and what models can take.
+//! `[models]`, `[providers.NAME]` and `[capabilities]`: the addresses of models, the credentials,
+//! and the capabilities of models.
 //!
 //! A key itself is never part of the configuration. It is read from the named variable or file.
 

@@ -1,5 +1,5 @@
-//! `[sandbox]` and `[sandbox.network]`: where the commands of agents run, what they may use, and
-//! the hosts that they may reach through the proxy of the service.
+//! `[sandbox]` and `[sandbox.network]`: where the commands of agents run, their limits, and the
+//! hosts that they may reach through the proxy of the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,13 +31,13 @@ pub struct SandboxConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// This process.
+    /// The process of the service.
     Local,
     /// Workers, which take them from the store.
     Worker,
 }
 
-/// The limits of a command. The sandbox has no bounds of its own: an operator has.
+/// The limits of a command. The sandbox sets no ranges for them, so the configuration does.
 #[derive(Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the names are the keys of the configuration")]
 struct CommandLimits {
@@ -80,7 +80,7 @@ pub struct NetworkSecretConfig {
     pub secret: String,
 }
 
-/// Reads what commands may use.
+/// Reads the limits of commands.
 pub(super) fn commands(sections: &Sections<'_>) -> Result<CommandSettings, ConfigError> {
     let limits: CommandLimits = sections.read("sandbox")?;
     Ok(CommandSettings {
@@ -100,7 +100,7 @@ pub(super) fn commands(sections: &Sections<'_>) -> Result<CommandSettings, Confi
     })
 }
 
-/// Reads what commands may reach.
+/// Reads the hosts that commands may reach.
 pub(super) fn network(sections: &Sections<'_>) -> Result<NetworkConfig, ConfigError> {
     let secrets: BTreeMap<String, NetworkSecretConfig> = sections.read("sandbox.network.secrets")?;
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';

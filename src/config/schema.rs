@@ -1,6 +1,6 @@
 //! The known keys: all keys in `config/default.toml`, commented out or not.
 //!
-//! The example of a key determines its kind. A test checks that somebody reads each key.
+//! The example of a key determines its kind. A test checks that some module reads each key.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -70,8 +70,8 @@ fn add_keys(table: &Table, path: &[String], keys: &mut BTreeMap<KeyPath, Shape>)
     }
 }
 
-/// Returns what a line of the default file shows, a key or the header of a table, without the sign
-/// of a comment; `None` for prose. A name that the operator chooses is in quotes.
+/// Returns the key or the header of a table in a line of the default file, without the sign of a
+/// comment; `None` for prose. A name that the operator chooses is in quotes.
 pub(super) fn shown(line: &str) -> Option<&str> {
     let content = line.strip_prefix("# ").unwrap_or(line);
     let is_header = content.starts_with('[') && content.ends_with(']');

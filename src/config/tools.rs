@@ -1,5 +1,6 @@
 //! `[tools]`, `[mcp]` and `[agents]`: the folders of definitions. `[tools.http_fetch]`,
-//! `[tools.secrets]` and `[webhooks.secrets]`: what tools and webhooks may send, and where.
+//! `[tools.secrets]` and `[webhooks.secrets]`: the data that tools and webhooks may send, and the
+//! hosts.
 //!
 //! A secret itself is never part of the configuration. It is read from the named variable or file.
 
@@ -43,7 +44,7 @@ pub struct WebhookSecretConfig {
     pub secret: Option<SecretString>,
 }
 
-/// Reads what `http_fetch` may do.
+/// Reads the settings of `http_fetch`.
 pub(super) fn http_fetch(sections: &Sections<'_>) -> Result<HttpFetchConfig, ConfigError> {
     Ok(HttpFetchConfig {
         settings: sections.read("tools.http_fetch")?,

@@ -46,8 +46,8 @@ impl Call {
         }
     }
 
-    /// Returns whether the key may read sessions and runs. A response to a write shows no more than
-    /// that.
+    /// Returns whether the key may read sessions and runs. A response to a write shows only the
+    /// written data.
     pub(super) fn may_read(&self) -> bool {
         self.check_scope(Scope::SessionsRead).is_ok()
     }

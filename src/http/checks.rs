@@ -1,4 +1,4 @@
-//! Checks values that occur in several bodies. Each error names the invalid value.
+//! Checks values that occur in several bodies. Each error names the field of an invalid value.
 
 use std::collections::BTreeMap;
 

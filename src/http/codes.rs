@@ -31,12 +31,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $title,)+ }
             }
 
-            /// Returns what has happened, in Markdown.
+            /// Returns the meaning, in Markdown.
             pub fn cause(self) -> &'static str {
                 match self { $(Self::$variant => $cause,)+ }
             }
 
-            /// Returns what the caller can do, in Markdown.
+            /// Returns advice for the caller, in Markdown.
             pub fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)+ }
             }

@@ -109,7 +109,7 @@ fn operations(description: &mut OpenApi) -> impl Iterator<Item = &mut Operation>
     })
 }
 
-/// Takes the codes that the handler of a route lists: those that not all routes share.
+/// Takes the codes that the handler of a route lists: codes that not all routes share.
 fn take_listed(operation: &mut Operation) -> Vec<Code> {
     let listed = operation.extensions.take();
     listed

@@ -34,7 +34,7 @@ const ENCODING: usize = 4;
 pub(super) struct Frames {
     /// The frames of small events, by run. Each reader of a run holds them.
     recent: Keyed<RunId, Mutex<RecentFrames>>,
-    /// The frames of large events. Each reader holds the one that it sends.
+    /// The frames of large events. Each reader holds the frame that it sends.
     sent: Keyed<Key, Frame>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct RunFrames {
     sent: Keyed<Key, Frame>,
 }
 
-/// The error if there is no room to encode an event. It has the bytes that the event takes.
+/// There is no room to encode an event of this size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoRoom {
     pub(super) bytes: usize,

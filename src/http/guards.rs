@@ -140,7 +140,7 @@ pub(super) fn respond_to_panic(panic: Box<dyn Any + Send + 'static>) -> Response
     .into_response()
 }
 
-/// The last parts of paths by which other APIs ask a model, and what this one has instead.
+/// The last parts of paths by which other APIs ask a model, with the routes of this API instead.
 const HABITS: &[(&str, &str)] = &[
     ("/completions", RUN_ADVICE),
     ("/responses", RUN_ADVICE),
@@ -157,7 +157,7 @@ const HABITS: &[(&str, &str)] = &[
 ];
 const RUN_ADVICE: &str = "; POST /v1/runs with an `agent` and an `input` runs an agent";
 
-/// Responds to unknown paths. Says what to use instead of a path of another API.
+/// Responds to unknown paths. Names the route to use instead of a path of another API.
 pub(super) fn route_not_found(request: &Request) -> Problem {
     let path = request.uri().path();
     let habit = HABITS.iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end));

@@ -1,5 +1,5 @@
-//! Explains why a JSON value does not fit: the field, the error, and what the caller may have
-//! meant.
+//! Explains why a JSON value does not fit: the field, the error, and the value that the caller may
+//! have meant.
 
 use serde_path_to_error::{Error, Path, Segment};
 
@@ -40,7 +40,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Fields of other APIs for which another name is not enough, a field of the object that is meant,
-/// and what to write instead.
+/// and advice.
 const HABITS: &[(&[&str], &str, &str)] = &[
     (&["stream"], "mode", "write `\"mode\": \"stream\"` instead"),
     (
@@ -126,7 +126,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("budget", &["max_steps", "max_seconds", "max_cost", "deadline"]),
 ];
 
-/// Lists of names, and what to write instead of a value of another type in them.
+/// Lists of names, with advice for a value of another type in them.
 const NAMES: &[(&str, &str)] = &[
     (
         "tools",
@@ -162,7 +162,7 @@ pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) ->
     Problem::of_field(code, pointer, format!("{message}{advice}"))
 }
 
-/// Returns what to write instead of a list of names, or of an element of one.
+/// Returns advice for a list of names, or for an element of one.
 fn name_advice(pointer: &str) -> String {
     let mut tokens = pointer.rsplit('/');
     let last = tokens.next().unwrap_or_default();
@@ -207,7 +207,7 @@ fn suggestion(message: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns what to write instead of a name of another API, or where to write it. A name such as
+/// Returns advice for a name of another API: the name here, or the position. A name such as
 /// `maxTokens` counts as `max_tokens`.
 fn habit(named: &[&str]) -> Option<String> {
     let (given, known) = named.split_first()?;

@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use values::settings::{duration, integer, text};
 
-/// Where requests arrive, their limits, and those that are accepted while no API key exists.
+/// The address of the service, the limits of requests, and the requests that are accepted while no
+/// API key exists.
 #[derive(Debug, Clone, Deserialize)]
 pub struct HttpLimits {
     /// The address to serve on. Port 0 takes a free port.
@@ -37,8 +38,7 @@ pub struct HttpLimits {
     /// open.
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub header_timeout: Duration,
-    /// How long reading a body may take, and then how long any response except that of a run may
-    /// take.
+    /// How long reading a body may take, and then how long any response except a run's may take.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub request_timeout: Duration,
     /// The bytes per second that a client must read while a response waits for it, averaged over

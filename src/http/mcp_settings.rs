@@ -15,7 +15,8 @@ const MIN_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
 pub struct McpAccess {
     /// Whether `/mcp` is served.
     pub enabled: bool,
-    /// The origins of web pages that may call, besides that of the service itself; in lower case.
+    /// The origins of web pages that may call, besides the origin of the service itself; in lower
+    /// case.
     #[serde(deserialize_with = "origins")]
     pub allowed_origins: BTreeSet<String>,
 }
@@ -23,7 +24,7 @@ pub struct McpAccess {
 /// The settings of `/mcp`.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// The origins of web pages that may call, besides that of the service itself.
+    /// The origins of web pages that may call, besides the origin of the service itself.
     pub allowed_origins: BTreeSet<String>,
     /// Signs and checks request states.
     pub(super) states: RequestStateCodec,

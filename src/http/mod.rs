@@ -52,7 +52,7 @@ mod problem;
 mod problem_groups;
 mod recent_frames;
 mod refusal;
-mod unread;
+mod unparsed;
 
 pub use self::agents::AgentView;
 pub use self::codes::ProblemCode;

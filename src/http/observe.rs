@@ -60,7 +60,7 @@ pub(super) async fn observe<F: Future<Output = Response>>(
 }
 
 /// Responds to a request that could not be parsed.
-pub(super) fn respond_unread(problem: Problem, ids: &dyn IdSource) -> Response {
+pub(super) fn respond_unparsed(problem: Problem, ids: &dyn IdSource) -> Response {
     let line = Line {
         method: None,
         route: "unread".to_owned(),

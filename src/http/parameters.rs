@@ -105,8 +105,8 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
     }
 }
 
-/// A query without parameters, for handlers that take no body. Problems of a body come before those
-/// of the query, so that other handlers take [`QueryParameters`] and finish them first.
+/// A query without parameters, for handlers that take no body. Problems of a body come before
+/// problems of the query, so that other handlers take [`QueryParameters`] and finish them first.
 #[derive(Debug)]
 pub(super) struct NoParameters;
 

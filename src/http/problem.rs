@@ -68,8 +68,8 @@ pub(super) struct ProblemBody {
     /// The stable code.
     #[schema(example = "session_not_found")]
     code: &'static str,
-    /// Names the request in the log, and is the header `x-request-id`: that of the request, if it
-    /// has one.
+    /// Names the request in the log and in the header `x-request-id`. It is the id of the request's
+    /// own header, if there is one.
     request_id: String,
     /// The values that are wrong. `pointer` is a JSON pointer into the body, or the name of a
     /// parameter.
@@ -100,7 +100,7 @@ pub(super) struct ProblemBody {
 }
 
 impl Problem {
-    /// Makes a problem with what happened this time, in words for the caller.
+    /// Makes a problem. `detail` describes this case, in words for the caller.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         let body = ProblemBody {
             kind: format!("/docs/problems#{}", code.as_str()),
@@ -146,7 +146,7 @@ impl Problem {
         .with_cause(cause)
     }
 
-    /// Adds what is wrong with a value.
+    /// Adds a fault of a value.
     #[must_use]
     pub(super) fn with_error(mut self, pointer: impl Into<String>, message: impl Into<String>) -> Self {
         self.0.body.errors.push(FieldProblem {
@@ -197,14 +197,14 @@ impl Problem {
         self.with_session(Some(session_id))
     }
 
-    /// Adds what a merge can't combine.
+    /// Adds the conflicts of a merge.
     #[must_use]
     pub(super) fn with_conflicts(mut self, conflicts: Vec<Conflict>) -> Self {
         self.0.body.conflicts = conflicts;
         self
     }
 
-    /// Removes the contents of sessions: open calls, and what a merge can't combine.
+    /// Removes the contents of sessions: open calls, and the conflicts of a merge.
     #[must_use]
     pub(super) fn without_contents(mut self) -> Self {
         let Parts { code, body, .. } = &mut *self.0;
@@ -234,7 +234,7 @@ impl Problem {
         self.0.code
     }
 
-    /// Returns what happened, in words for the caller.
+    /// Returns the description of this case, in words for the caller.
     pub(super) fn detail(&self) -> &str {
         &self.0.body.detail
     }

@@ -1,7 +1,7 @@
 //! The newest frames of one run, which its readers share.
 //!
-//! The readers of a live run send the same event within a moment, so the first one encodes it. One
-//! that reads much later encodes again, and evicts no frame that the others share.
+//! The readers of a live run send the same event within a moment, so the first one encodes it. A
+//! reader that reads much later encodes again, and evicts no frame that the others share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use axum::body::Bytes;
 
 use agent::record::{RunEvent, event_weight};
 
-/// The most bytes of frames and their events that are retained: half of what a single reader may
-/// hold of events that it has read and not sent.
+/// The most bytes of frames and their events that are retained: half of the bytes of unsent events
+/// that a single reader may hold.
 const MAX_BYTES: usize = 128 << 10;
 
 /// The newest frames of a run, in the order in which they were encoded.

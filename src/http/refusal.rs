@@ -147,7 +147,9 @@ fn hook_problem(error: &HookConfigError, detail: String) -> Problem {
 
 fn model_problem(error: &ModelLookupError, detail: String) -> Problem {
     let code = match error {
-        ModelLookupError::UnknownProvider { .. } | ModelLookupError::UnknownModel { .. } => ProblemCode::UnknownModel,
+        ModelLookupError::UnknownProvider { .. }
+        | ModelLookupError::UnknownModel { .. }
+        | ModelLookupError::NotBuilt { .. } => ProblemCode::UnknownModel,
         ModelLookupError::MissingKey { .. } => ProblemCode::ModelNotConfigured,
     };
     Problem::new(code, detail)

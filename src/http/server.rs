@@ -20,10 +20,10 @@ use tower::Service as _;
 
 use super::connection::{Connection, Exchange, ExchangeBody, Patience};
 use super::guards::Reserved;
-use super::observe::respond_unread;
+use super::observe::respond_unparsed;
 use super::router::Interface;
 use super::state::Api;
-use super::unread::{response_bytes, unread_problem};
+use super::unparsed::{parse_problem, response_bytes};
 
 /// How long to wait when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -151,11 +151,11 @@ async fn close<S>(
     let mut io = parts.io.into_inner();
     if let Err(error) = ended {
         tracing::debug!(error = error.to_string(), "connection broke off");
-        let problem = unread_problem(&error, &parts.read_buf, &api.limits);
+        let problem = parse_problem(&error, &parts.read_buf, &api.limits);
         let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
             return;
         };
-        let response = respond_unread(problem, &*api.runs.ids);
+        let response = respond_unparsed(problem, &*api.runs.ids);
         exchange.begin();
         let bytes = response_bytes(response, api.runs.clock.now()).await;
         // If the peer is gone, the response is lost.

@@ -127,7 +127,7 @@ pub(super) async fn list_thread_messages(
     respond_with(share, page(messages)).await
 }
 
-/// Points a thread to a session; one that does not exist is made.
+/// Points a thread to a session. Creates the thread if it does not exist.
 ///
 /// The thread is moved only if it points to `expected_session_id`, or, with `If-None-Match: *`,
 /// where it does not exist. While a run is active on it, only the run moves it.

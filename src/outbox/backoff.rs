@@ -7,7 +7,7 @@ use values::ids::DeliveryId;
 /// The delays of failed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Backoff {
-    /// The longest delay after the first failure. It doubles after each further failure.
+    /// The longest delay after the first failure. Doubles after each further failure.
     pub(super) base: Duration,
     /// The longest delay after any failure.
     pub(super) max: Duration,

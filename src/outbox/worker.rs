@@ -156,8 +156,8 @@ impl OutboxWorker {
         Ok(Leased::default())
     }
 
-    /// Leases messages that are due `now`, except those of busy hosts and tenants. The lease begins
-    /// with the request for it.
+    /// Leases messages that are due `now`, except messages of busy hosts and tenants. The lease
+    /// begins with the request for it.
     async fn lease_except(&self, now: Timestamp, busy: &Busy, limit: usize) -> Result<Leased, StoreError> {
         let terms = LeaseTerms {
             worker: self.worker,

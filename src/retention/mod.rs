@@ -1,7 +1,7 @@
 //! Retention: sweeps expired data, in the background or once, in small steps with pauses.
 //!
-//! The store alone decides what expires, by database time. So several processes may sweep at the
-//! same time. Contains no HTTP.
+//! The store alone decides which data has expired, by database time. So several processes may sweep
+//! at the same time. Contains no HTTP.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Sweeper {
         }
     }
 
-    /// Counts what a sweep would remove.
+    /// Counts the data that a sweep would remove.
     pub async fn plan(&self) -> Result<RemovalFigures, StoreError> {
         let now = self.store.lease_time().await?;
         self.store.retention_plan(self.rules, now).await

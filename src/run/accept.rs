@@ -30,12 +30,12 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 ///
 /// If the caller disconnects meanwhile, the run is accepted anyway and its handle is dropped.
 pub(super) async fn accept(ctx: &Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, Refusal> {
-    let accepting = accept_surely(Arc::clone(ctx), plan).in_current_span();
+    let accepting = accept_plan(Arc::clone(ctx), plan).in_current_span();
     let accepting = ctx.process.tasks.runs.spawn(Box::pin(accepting));
     accepting.await.unwrap_or(Err(Refusal::ShuttingDown))
 }
 
-async fn accept_surely(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, Refusal> {
+async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, Refusal> {
     let process = &ctx.process;
     if process.tasks.closing.is_cancelled() {
         return Err(Refusal::ShuttingDown);
@@ -126,8 +126,8 @@ fn begin_at_once(
     };
     let plan = Box::new(plan);
     let accepted = AcceptedHere { plan, caller };
-    let attempt = attempt(Arc::clone(ctx), leased, until, Some(accepted), Some(slot));
-    ctx.process.tasks.runs.spawn(Box::pin(attempt));
+    let attempting = attempt(Arc::clone(ctx), leased, until, Some(accepted), Some(slot));
+    ctx.process.tasks.runs.spawn(Box::pin(attempting));
     ResultSource::TaskOrStore(result)
 }
 

@@ -1,4 +1,4 @@
-//! The caller's side of a run: its result, and what happens if the caller disconnects.
+//! The caller's side of a run: its result, and the effect of a disconnection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

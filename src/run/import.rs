@@ -242,8 +242,8 @@ fn imported_context(ctx: &RunContext, context: ImportContext) -> ContextState {
         updated_at: context.updated_at.unwrap_or(now),
     }
 }
-/// Refuses open calls and approvals. Callers could make up calls that no model has asked for, and
-/// approvals that nobody has given.
+/// Refuses open calls and approvals. Callers could make up calls that no model has requested, and
+/// approvals that no user has given.
 fn check_no_answers(context: &ImportContext) -> Result<(), Refusal> {
     if context.waiting.is_some() {
         let message = "a session with open calls can't be imported: answer them first, or import the session before it";

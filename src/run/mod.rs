@@ -1,9 +1,9 @@
-//! Runs: a request becomes a committed session or an error that the caller can read. Start with
-//! [`start`](start()). Contains no HTTP, no SQL and no formats of providers.
+//! Runs: turns a request into a committed session or into an error that the caller can read. Start
+//! with [`start`](start()). Contains no HTTP, no SQL and no formats of providers.
 //!
 //! ```text
 //! start      start.rs       plan, then open a light run, or accept one into the queue (accept.rs)
-//! plan       plan/          what can be refused is refused here
+//! plan       plan/          all checks that may refuse a request
 //! execute    execute/       restore ─ agent loop ─ export ─ publish ─ conclude, for every run
 //! queue      queue/         lease, attempt, renew
 //! control    control.rs     stop, cancel, steer

@@ -7,8 +7,9 @@
 //! conclude  terminal event, result, board, log
 //! ```
 //!
-//! All checks that may refuse a request happen before a run opens. `queue/attempt.rs` executes a
-//! queued run with the same functions.
+//! The plan makes all checks of the request itself. All other refusals depend on the state of the
+//! service: no free slot, a full queue, or another run on the base or the thread. They come before
+//! the run begins. `queue/attempt.rs` executes a queued run with the same functions.
 
 use std::sync::Arc;
 

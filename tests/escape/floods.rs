@@ -1,5 +1,5 @@
-//! What floods the machine, so that a test beside it may fail: `scripts/escape` runs these alone,
-//! one after the other.
+//! Commands that flood the machine, so that a test beside them may fail: `scripts/escape` runs
+//! these tests alone, one after the other.
 
 use sandbox::Exit;
 

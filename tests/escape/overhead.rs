@@ -1,4 +1,4 @@
-//! What the sandbox costs.
+//! Measures the cost of the sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ async fn overhead() {
     println!("output: {} MB/s", bytes as u128 / 1000 / started.elapsed().as_millis());
 }
 
-/// What the helper costs while a command waits, with one process and with many.
+/// Measures the cost of the helper while a command waits, with one process and with many.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn supervision() {

@@ -43,8 +43,8 @@ async fn a_command_has_one_session_of_low_priority() {
     }
 }
 
-/// What a service needs, next to a command with many sessions. A measurement, since it depends on
-/// what else the machine does.
+/// Measures the needs of a service next to a command with many sessions. Checks nothing, since the
+/// figures depend on other work of the machine.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn many_sessions() {

@@ -1,4 +1,4 @@
-//! What works: the programs that agents use.
+//! The programs that agents use work in the sandbox.
 
 use std::path::Path;
 

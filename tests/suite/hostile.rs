@@ -16,7 +16,7 @@ mod bodies;
 
 /// Half of what an async worker has; builds of tests need several times as much as optimised ones.
 const PROMPT_STACK: usize = 1 << 20;
-/// What a blocking thread has, where values are checked by schemas.
+/// The stack of a blocking thread, on which values are checked by schemas.
 const SCHEMA_STACK: usize = 2 << 20;
 /// Less than any thread of the service has.
 const STREAM_STACK: usize = 512 << 10;

@@ -122,7 +122,8 @@ impl AgentLoop {
         let state = if self.hooks.has_effects_at(&[HookPoint::BeforeExecution]) {
             self.recorded(state).await
         } else {
-            // The request of the run has the input, so it is persisted together with what follows.
+            // The request of the run has the input, so it is persisted together with the next
+            // entries.
             self.noted(state)
         };
         let is_over = is_stopped(&state);
@@ -356,7 +357,7 @@ impl AgentLoop {
                 .has_effects_at(&[HookPoint::OnStop, HookPoint::AfterExecution])
     }
 
-    /// Notes the state of the execution, to be persisted together with what follows.
+    /// Notes the state of the execution, to be persisted together with the next entries.
     fn noted(&self, state: AgentState) -> AgentState {
         if let Some(journal) = &self.journal {
             journal.reached(&state);
@@ -372,7 +373,7 @@ impl AgentLoop {
         self.persisted(self.noted(state)).await
     }
 
-    /// Persists what was noted. If this fails, the execution must end.
+    /// Persists the noted entries. If this fails, the execution must end.
     async fn persisted(&self, state: AgentState) -> AgentState {
         let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
             return state;

@@ -43,8 +43,8 @@ struct SpentUsage {
 
 /// Bounds one execution. Guards read it between steps, and the driver reads it during a step.
 ///
-/// The control of a subagent refers to its parent's. What the subagent spends counts in both, and
-/// the tighter limit applies.
+/// The control of a subagent refers to its parent's. The subagent's usage counts in both, and the
+/// tighter limit applies.
 #[derive(Debug)]
 pub struct ExecutionControl {
     budget: ExecutionBudget,
@@ -286,7 +286,7 @@ impl ExecutionControl {
         [seconds, self.budget.deadline].into_iter().flatten().min()
     }
 
-    /// Returns when the execution's time is spent, for those who wait elsewhere.
+    /// Returns the time at which the execution's budget of time is spent.
     pub fn deadline(&self, state: &AgentState) -> Option<Deadline> {
         Some(Deadline::new(self.time_limit(state)?, Arc::clone(&self.clock)))
     }

@@ -24,7 +24,7 @@ pub fn found_tools(environment: &Environment) -> Vec<String> {
     names_in(resources.get(SEARCH_TOOLS))
 }
 
-/// Adds names to those that were found. Those that were found before stay where they are.
+/// Adds names to the found ones. Names that were found before keep their positions.
 pub fn add_found_tools(environment: &Environment, names: &[&str]) -> Result<(), EnvironmentError> {
     environment.change_resource(SEARCH_TOOLS, |stored| {
         let mut found = names_in(stored);

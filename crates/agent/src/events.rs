@@ -1,4 +1,4 @@
-//! The events of an execution, emitted as it proceeds. Payloads contain what is new, never whole
+//! The events of an execution, emitted as it proceeds. Payloads contain new data only, never whole
 //! histories.
 
 use std::fmt;

@@ -26,7 +26,7 @@ pub enum HookPoint {
     BeforeStep,
     /// Before each request to a model, those to fallbacks included.
     BeforeModelRequest,
-    /// After each completion of a model, also one that was cut.
+    /// After each completion of a model, also a cut one.
     AfterModelRequest,
     /// Before each call of a tool, in the order of the calls.
     BeforeToolUse,

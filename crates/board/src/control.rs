@@ -19,7 +19,6 @@ const MAX_WAITING: usize = 4096;
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum ControlMessage {
     /// The store has a control or a message for the run.
-    #[serde(rename = "look")]
     Refresh,
     /// A control for a run that is not in the queue.
     Control(RunControl),

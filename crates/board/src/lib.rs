@@ -11,8 +11,13 @@
 //!
 //! *Events.* The board retains the events of a run's newest attempt until some time after its end.
 //! If there is too little room, it drops the oldest ones, so there are no gaps. Readers get
-//! *durable* events only: those that another attempt at a queued run would find. So a takeover
-//! never contradicts an event that a reader has.
+//! *durable* events only, which another attempt at a queued run would find. So a takeover never
+//! contradicts an event that a reader has.
+
+#![cfg_attr(
+    not(feature = "redis"),
+    expect(dead_code, reason = "only Redis asks for runs and events to send to other processes")
+)]
 
 mod changes;
 mod control;
@@ -20,9 +25,11 @@ mod error;
 mod events;
 mod live_run;
 mod local;
+#[cfg_attr(not(feature = "redis"), path = "without_redis.rs")]
 mod redis;
 mod settings;
 mod shards;
+mod shared;
 
 use std::sync::Arc;
 
@@ -33,8 +40,8 @@ pub use self::control::{AddressedMessage, ControlMessage};
 pub use self::error::BoardError;
 pub use self::live_run::LiveRun;
 use self::local::LocalBoard;
-use self::redis::SharedBoard;
 pub use self::settings::{BoardSettings, RedisSettings};
+use self::shared::SharedBoard;
 use agent::record::RunEvent;
 use tasks::supervision::Supervisor;
 use values::ids::{RunId, SessionId};
@@ -46,7 +53,7 @@ use values::tenant::TenantId;
 pub struct Board {
     local: Arc<LocalBoard>,
     /// The part that processes share.
-    shared: Option<SharedBoard>,
+    shared: Option<Box<dyn SharedBoard>>,
 }
 
 impl Default for Board {
@@ -69,7 +76,7 @@ impl Board {
     pub async fn open(url: &str, settings: RedisSettings, supervisor: &Supervisor) -> Result<Self, BoardError> {
         let local = Arc::new(LocalBoard::new(settings.board));
         Ok(Self {
-            shared: Some(SharedBoard::open(url, settings, supervisor, &local).await?),
+            shared: Some(self::redis::open(url, settings, supervisor, &local).await?),
             local,
         })
     }
@@ -77,7 +84,7 @@ impl Board {
     /// Checks that a board could be opened at the URL and that the server accepts writes. May take
     /// a few times the timeout.
     pub async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
-        SharedBoard::check(url, settings).await
+        self::redis::check(url, settings).await
     }
 
     /// Returns whether the board also shows runs of other processes. Then operations may take a
@@ -113,14 +120,14 @@ impl Board {
     }
 
     /// Removes an attempt that this process has given up, since its lease was lost or released. A
-    /// newer attempt of this process stays. Does not change what other processes show of the run.
-    /// Never waits.
-    pub fn run_release(&self, tenant: &TenantId, run_id: RunId, attempt: u64) {
+    /// newer attempt of this process stays. The state of the run at other processes does not
+    /// change. Never waits.
+    pub fn run_release(&self, tenant: &TenantId, run_id: RunId, fence: u64) {
         if self.is_shared() {
             // Another process may soon emit other events under the same numbers.
-            self.local.events.forget(run_id, attempt);
+            self.local.events.forget(run_id, fence);
         }
-        self.local.close(tenant, run_id, attempt);
+        self.local.close(tenant, run_id, fence);
     }
 
     /// Finds a live run.
@@ -172,7 +179,7 @@ impl Board {
         }
     }
 
-    /// Reads up to `limit` durable events after the one with the number `after`, in order. Returns
+    /// Reads up to `limit` durable events whose number is higher than `after`, in order. Returns
     /// none if the next one is not retained. Fails if another process emits the run's events and
     /// the server can't be reached.
     pub async fn event_read(

@@ -45,14 +45,14 @@ impl LocalBoard {
         exclusive: bool,
         is_durable_at_once: bool,
     ) -> Result<(), RunId> {
-        let (run_id, attempt) = (run.summary.run_id, run.fence);
+        let (run_id, fence) = (run.summary.run_id, run.fence);
         let mut runs = self.runs.lock();
         if exclusive && let Some(rival) = find_rival(&runs, tenant, &run) {
             return Err(rival);
         }
         runs.insert((tenant.clone(), run_id), run);
         drop(runs);
-        self.events.open(tenant, run_id, attempt, is_durable_at_once);
+        self.events.open(tenant, run_id, fence, is_durable_at_once);
         self.changes.notify(run_id);
         Ok(())
     }
@@ -75,9 +75,9 @@ impl LocalBoard {
     }
 
     /// Removes a run, unless the board has a newer attempt. Its events are retained for a while.
-    pub(super) fn close(&self, tenant: &TenantId, run_id: RunId, attempt: u64) -> Option<Arc<LiveRun>> {
+    pub(super) fn close(&self, tenant: &TenantId, run_id: RunId, fence: u64) -> Option<Arc<LiveRun>> {
         let run = match self.runs.lock().entry((tenant.clone(), run_id)) {
-            Entry::Occupied(shown) if shown.get().fence <= attempt => Some(shown.remove()),
+            Entry::Occupied(shown) if shown.get().fence <= fence => Some(shown.remove()),
             _ => None,
         };
         if let Some(run) = &run {

@@ -17,6 +17,12 @@ pub enum SettingsError {
         /// The address.
         url: String,
     },
+    /// The protocol was not built in.
+    #[error("this build has no client of such providers: build it with `--features {feature}`")]
+    NotBuilt {
+        /// The feature of the build.
+        feature: &'static str,
+    },
     /// The name or value of a header can't be sent.
     #[error("the header {name:?} can't be sent: its name or value is malformed")]
     Header { name: String },

@@ -1,11 +1,10 @@
-//! Splits the bytes of a response into frames: server-sent events, an event stream of AWS, or one
+//! Splits the bytes of a response into frames: server-sent events, a protocol's own stream, or one
 //! JSON body. No IO, and no protocol's JSON.
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::Debug;
 use std::mem;
 
-use super::aws_events::AwsEvents;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
 use super::sse::{Frame, SseDecoder};
@@ -16,28 +15,33 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The most characters of a broken response that are retained for the operator.
 const RETAINED_CHARS: usize = 1_000;
 
+/// Splits the bytes of a stream into frames, piece by piece.
+pub(super) trait Splitter: Debug + Send {
+    /// Reads the next bytes up to the end of a frame, and removes them from `bytes`. `None`: the
+    /// frame goes on in the bytes after these.
+    fn next_frame(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError>;
+
+    /// Ends the stream. Returns the last frame if nothing but the end of the stream ended it.
+    fn last_frame(&mut self) -> Option<Frame<'_>>;
+}
+
+/// Makes the splitter of a stream that begins with a byte, for frames of at most that many bytes;
+/// `None` if the byte begins a JSON body.
+pub(super) type Detect = fn(first: u8, limit: usize) -> Option<Box<dyn Splitter>>;
+
 /// The bytes of one response.
 #[derive(Debug)]
 pub(super) struct Body {
     caps: CapSettings,
-    declared: Declared,
+    detect: Detect,
     form: Form,
     received: usize,
-}
-
-/// The expected form of the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Declared {
-    Events,
-    AwsEvents,
-    Other,
 }
 
 #[derive(Debug)]
 enum Form {
     Unknown(Vec<u8>),
-    Events(Box<SseDecoder>),
-    AwsEvents(AwsEvents),
+    Stream(Box<dyn Splitter>),
     Whole(Vec<u8>),
 }
 
@@ -57,24 +61,22 @@ impl Body {
     ///
     /// `content_type` is a hint only. The first bytes of the body decide.
     pub(super) fn new(content_type: Option<&str>, caps: CapSettings) -> Self {
-        let is_stream = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
-        let declared = if is_stream { Declared::Events } else { Declared::Other };
-        Self {
-            caps,
-            declared,
-            form: Form::Unknown(Vec::new()),
-            received: 0,
-        }
+        let is_declared = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
+        let detect: Detect = if is_declared {
+            |first, limit| events(first, true, limit)
+        } else {
+            |first, limit| events(first, false, limit)
+        };
+        Self::detected_by(detect, caps)
     }
 
-    /// Makes the reader of an AWS response: an event stream or one JSON body.
-    ///
-    /// The first byte determines the form: a message of less than 16 MiB begins with zero, and JSON
-    /// does not.
-    pub(super) fn of_aws(caps: CapSettings) -> Self {
+    /// Makes the reader of a response whose first byte after blanks determines its form.
+    pub(super) fn detected_by(detect: Detect, caps: CapSettings) -> Self {
         Self {
-            declared: Declared::AwsEvents,
-            ..Self::new(None, caps)
+            caps,
+            detect,
+            form: Form::Unknown(Vec::new()),
+            received: 0,
         }
     }
 
@@ -90,15 +92,15 @@ impl Body {
         Ok(())
     }
 
-    /// Reads the next frame, and removes what it has read from `bytes`. `None`: the frame goes on
-    /// in the bytes after these.
+    /// Reads the next frame, and removes its bytes from `bytes`. `None`: the frame goes on in the
+    /// bytes after these.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError> {
         if let Form::Unknown(start) = &mut self.form
             && let Some(first) = first_byte(start, bytes)
         {
             let start = mem::take(start);
             self.form = self.form_of(first);
-            // It has blanks at most, so no frame.
+            // The start has only blanks, so no frame.
             self.read(&mut start.as_slice())?;
         }
         self.read(bytes)
@@ -108,8 +110,7 @@ impl Body {
     pub(super) fn end(&mut self) -> BodyEnd<'_> {
         match &mut self.form {
             Form::Unknown(_) => BodyEnd::Empty,
-            Form::Events(decoder) => BodyEnd::Events(decoder.finish()),
-            Form::AwsEvents(_) => BodyEnd::Events(None),
+            Form::Stream(splitter) => BodyEnd::Events(splitter.last_frame()),
             Form::Whole(body) => BodyEnd::Whole(String::from_utf8_lossy(body)),
         }
     }
@@ -120,26 +121,31 @@ impl Body {
                 body.extend_from_slice(mem::take(bytes));
                 Ok(None)
             }
-            Form::Events(decoder) => readable(decoder.next(bytes)),
-            Form::AwsEvents(decoder) => readable(decoder.next(bytes)),
+            Form::Stream(splitter) => splitter.next_frame(bytes),
         }
     }
 
     /// Returns the form of a body that begins with this byte.
     fn form_of(&self, first: u8) -> Form {
-        let limit = self.caps.event_bytes;
-        match self.declared {
-            Declared::AwsEvents if first.is_ascii_control() => Form::AwsEvents(AwsEvents::new(limit)),
-            Declared::Events | Declared::Other if is_stream(first, self.declared == Declared::Events) => {
-                Form::Events(Box::new(SseDecoder::new(limit)))
-            }
-            _ => Form::Whole(Vec::new()),
+        match (self.detect)(first, self.caps.event_bytes) {
+            Some(splitter) => Form::Stream(splitter),
+            None => Form::Whole(Vec::new()),
         }
     }
 }
 
+impl Splitter for SseDecoder {
+    fn next_frame(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError> {
+        self.next(bytes).map_err(|error| protocol(error.to_string(), ""))
+    }
+
+    fn last_frame(&mut self) -> Option<Frame<'_>> {
+        self.finish()
+    }
+}
+
 /// Returns the first byte of a body after the byte order mark and blanks; `None` if it has not
-/// arrived. `start` has what arrived before `bytes`: some of the mark, or the mark and blanks.
+/// arrived. `start` has the bytes that arrived earlier: some of the mark, or the mark and blanks.
 fn first_byte(start: &[u8], bytes: &[u8]) -> Option<u8> {
     let mark = MARK.strip_prefix(start).unwrap_or_default();
     if mark.starts_with(bytes) {
@@ -152,8 +158,9 @@ fn first_byte(start: &[u8], bytes: &[u8]) -> Option<u8> {
     .copied()
 }
 
-fn readable<T, E: Display>(outcome: Result<T, E>) -> Result<T, AttemptError> {
-    outcome.map_err(|error| protocol(error.to_string(), ""))
+/// Makes the splitter of server-sent events, if a body that begins with this byte has them.
+fn events(first: u8, is_declared: bool, limit: usize) -> Option<Box<dyn Splitter>> {
+    is_stream(first, is_declared).then(|| -> Box<dyn Splitter> { Box::new(SseDecoder::new(limit)) })
 }
 
 /// Returns whether a body that begins with this byte is an event stream. A line of a stream never

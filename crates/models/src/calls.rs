@@ -106,7 +106,7 @@ impl CallIds {
     }
 
     /// Returns the next call's index and an id that is unique in the completion: the given one if
-    /// possible. One that is too long is replaced.
+    /// possible. An id that is too long is replaced.
     pub(super) fn next(&mut self, given: Option<String>) -> (usize, String) {
         let index = self.count;
         self.count += 1;
@@ -261,7 +261,7 @@ impl Call {
         (&known.id, &known.name) == (&self.id, &self.name) && is_same(&known.arguments, self.text())
     }
 
-    /// Returns the arguments: those of the pieces, else those of the beginning.
+    /// Returns the arguments of the pieces, or else of the beginning.
     fn text(&self) -> &str {
         if self.arguments.trim().is_empty() {
             &self.given

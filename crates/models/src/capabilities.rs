@@ -54,7 +54,7 @@ impl ProviderCapabilities {
         }
     }
 
-    /// Returns what a model can take. The configuration of the model comes before that of the
+    /// Returns the capabilities of a model. The configuration of the model comes before that of the
     /// provider, and both before the table.
     pub(super) fn of(&self, kind: ProviderKind, model: &str) -> Capabilities {
         let name = model.to_ascii_lowercase();
@@ -68,7 +68,7 @@ impl ProviderCapabilities {
 }
 
 impl Capabilities {
-    /// Returns what both allow.
+    /// Returns the capabilities that both allow.
     fn and(self, other: Self) -> Self {
         fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
             one.into_iter().chain(other).min()
@@ -87,7 +87,7 @@ impl Capabilities {
         }
     }
 
-    /// Returns these capabilities, and what is known of the others.
+    /// Returns these capabilities, with missing ones taken from the others.
     fn or(self, known: Self) -> Self {
         Self {
             pictures: self.pictures.or(known.pictures),

@@ -7,7 +7,7 @@ use reqwest::Url;
 
 use super::address::{SettingsError, is_local};
 use super::client::{HttpModel, Shared};
-use super::protocols::protocol_of;
+use super::protocols::{NotBuilt, protocol_of};
 use super::retry::{Retry, TokioPauses};
 use super::scripted::{Script, ScriptError, Scripted};
 use super::settings::{ClientSettings, ProviderSettings};
@@ -55,13 +55,13 @@ pub struct Catalog {
 #[derive(Debug)]
 struct Provider {
     models: Vec<String>,
-    /// The model or, if its key is missing, where the key is configured.
-    model: Result<Arc<dyn Model>, String>,
+    /// The model, or the error of each name that leads to it.
+    model: Result<Arc<dyn Model>, ModelLookupError>,
 }
 
 impl Catalog {
-    /// Makes the clients of the providers. A provider whose key is missing is an error only when
-    /// one of its models is requested.
+    /// Makes the clients of the providers. A provider whose key is missing, or whose protocol was
+    /// not built in, is an error only when one of its models is requested.
     pub fn new(
         providers: Vec<ProviderSettings>,
         client: &ClientSettings,
@@ -101,10 +101,7 @@ impl ModelCatalog for Catalog {
                 model: name.model().to_owned(),
             });
         }
-        provider.model.clone().map_err(|variable| ModelLookupError::MissingKey {
-            provider: name.provider().to_owned(),
-            variable,
-        })
+        provider.model.clone()
     }
 }
 
@@ -118,14 +115,22 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, String>, CatalogError> {
-        let Some(protocol) = protocol_of(settings.kind) else {
-            return self.scripted(settings).map(Ok);
+    fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, ModelLookupError>, CatalogError> {
+        let provider = || settings.name.clone();
+        let protocol = match protocol_of(settings.kind) {
+            Ok(Some(protocol)) => protocol,
+            Ok(None) => return self.scripted(settings).map(Ok),
+            Err(NotBuilt { feature }) => {
+                let provider = provider();
+                return Ok(Err(ModelLookupError::NotBuilt { provider, feature }));
+            }
         };
         if lacks_key(settings) {
-            return Ok(Err(settings.api_key_source.clone()));
+            return Ok(Err(ModelLookupError::MissingKey {
+                provider: provider(),
+                variable: settings.api_key_source.clone(),
+            }));
         }
-        let provider = || settings.name.clone();
         let shared = self.shared().map_err(|source| CatalogError::Transport {
             provider: provider(),
             source,

@@ -14,8 +14,8 @@ pub(super) type Part = Box<RawValue>;
 /// The items of a JSON list, encoded. A copy shares the bytes of the retained items.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Items {
-    /// The bytes of the retained items. Each piece has at most half of the bytes of the one before,
-    /// so there are few, and a byte is rarely copied.
+    /// The bytes of the retained items. Each piece has at most half of the bytes of the previous
+    /// piece, so there are few, and a byte is rarely copied.
     retained: Vec<Bytes>,
     /// The bytes of the other items.
     added: Vec<u8>,

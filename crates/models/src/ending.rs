@@ -42,7 +42,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Takes a reason. One other than success wins, and otherwise the last one.
+    /// Takes a reason. A reason other than success wins, and otherwise the last one.
     pub(super) fn take(&mut self, word: &str) {
         let new = finish_reason(Some(word));
         if self.reason.as_ref().is_none_or(|known| weight(&new) >= weight(known)) {

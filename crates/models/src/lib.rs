@@ -11,7 +11,7 @@
 //! |---|---|
 //! | the list of protocols, and what each must define | `protocols/mod.rs`, `protocol.rs` |
 //! | the client: attempts, retries, the connection | `client.rs`, `retry.rs`, `transport.rs` |
-//! | bytes of a response to events | `body.rs`, `decoder.rs`, `sse.rs`, `aws_events.rs` |
+//! | bytes of a response to events | `body.rs`, `decoder.rs`, `sse.rs` |
 //! | messages to bytes of a request | `conversation.rs`, `encode.rs`, `names.rs` |
 //! | what a model or a protocol accepts | `capabilities.rs`, `target.rs`, `schema/` |
 //! | errors and finish reasons of providers | `errors/`, `ending.rs` |
@@ -22,7 +22,6 @@ mod settings;
 mod sse;
 
 mod address;
-mod aws_events;
 mod blocks;
 mod body;
 mod calls;

@@ -50,12 +50,11 @@ pub(super) enum IdRule {
     Any,
     /// Any text of at most this many bytes.
     UpTo(usize),
-    /// At most 40 letters, digits, `_` and `-`: what all servers accept that demand no one length.
+    /// At most 40 letters, digits, `_` and `-`. All servers accept this, unless they demand one
+    /// length.
     Common,
-    /// At most 128 letters, digits, `_` and `-`.
-    Plain,
-    /// At most 64 letters, digits, `_` and `-`.
-    Short,
+    /// At most this many letters, digits, `_` and `-`.
+    Plain(usize),
     /// Nine letters and digits.
     Nine,
 }
@@ -66,8 +65,7 @@ impl IdRule {
             Self::Any => true,
             Self::UpTo(most) => id.len() <= most,
             Self::Common => is_plain_id(id, ToolCall::PLAIN_ID),
-            Self::Short => is_plain_id(id, 64),
-            Self::Plain => is_plain_id(id, 128),
+            Self::Plain(most) => is_plain_id(id, most),
             Self::Nine => id.len() == 9 && id.bytes().all(|c| c.is_ascii_alphanumeric()),
         }
     }
@@ -224,12 +222,12 @@ mod tests {
                 &[&long[..65], &long],
             ),
             (
-                IdRule::Plain,
+                IdRule::Plain(128),
                 &["toolu_01A-b", &long[..128]],
                 &["functions.get:0", "functions.get 0", "größe", &long],
             ),
             (
-                IdRule::Short,
+                IdRule::Plain(64),
                 &["tooluse_Ze_bgl9CSqu8aJv7XD-_Dw", &long[..64]],
                 &["functions.get:0", "größe", &long[..65]],
             ),
@@ -260,8 +258,8 @@ mod tests {
         for rule in [
             IdRule::Any,
             IdRule::UpTo(64),
-            IdRule::Plain,
-            IdRule::Short,
+            IdRule::Plain(128),
+            IdRule::Plain(64),
             IdRule::Nine,
         ] {
             for own in [true, false] {
@@ -293,8 +291,8 @@ mod tests {
         for rule in [
             IdRule::Any,
             IdRule::UpTo(64),
-            IdRule::Plain,
-            IdRule::Short,
+            IdRule::Plain(128),
+            IdRule::Plain(64),
             IdRule::Nine,
         ] {
             let id = sent(rule, false);
@@ -308,11 +306,11 @@ mod tests {
         let call = call("c1");
         let message = MessageId::from_uuid(uuid::Uuid::nil());
         let many = 200_000;
-        let mut ids = WireIds::new(IdRule::Short);
+        let mut ids = WireIds::new(IdRule::Plain(64));
         let given: HashSet<_> = (0..many)
             .map(|_| ids.of_call(message, &call, true).into_owned())
             .collect();
         assert_eq!(given.len(), many);
-        assert!(given.iter().all(|id| IdRule::Short.accepts(id)));
+        assert!(given.iter().all(|id| IdRule::Plain(64).accepts(id)));
     }
 }

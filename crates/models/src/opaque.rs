@@ -75,13 +75,17 @@ impl Opaque {
         self.merged.as_ref()
     }
 
-    /// Returns the block with its pieces merged; `None` if no piece arrived.
-    pub(super) fn merged_mut(&mut self) -> Option<&mut Object> {
-        self.merged.as_mut()
-    }
-
     /// Returns the JSON text of the block.
     pub(super) fn finish(self) -> String {
+        self.finish_mended(|_| {})
+    }
+
+    /// Returns the JSON text of the block. If pieces arrived, `mend` changes the merged block
+    /// first.
+    pub(super) fn finish_mended(mut self, mend: impl FnOnce(&mut Object)) -> String {
+        if let Some(merged) = &mut self.merged {
+            mend(merged);
+        }
         let raw = self.merged.map_or(self.raw, |merged| Value::Object(merged).to_string());
         // An input that was cut off is not valid JSON and would make the block invalid.
         let is_json = serde_json::from_str::<IgnoredAny>(&self.input).is_ok();

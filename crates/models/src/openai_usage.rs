@@ -82,7 +82,7 @@ pub(super) fn read_usage(chunk: &Fields<'_>, names: &UsageNames) -> Option<Usage
 fn counts(usage: &Fields<'_>, names: &UsageNames) -> Usage {
     let first = |spellings: &[Name]| {
         let mut counts = spellings.iter().filter_map(|name| name.of(usage, Fields::count));
-        // A zero is what servers write that count the same elsewhere.
+        // Servers that count these tokens elsewhere write a zero.
         counts.find(|count| *count > 0).unwrap_or_default()
     };
     let input_tokens = first(names.input);

@@ -81,7 +81,7 @@ pub trait Decoder: Send {
 /// The differences between providers of one protocol.
 #[derive(Debug)]
 pub(super) struct Dialect {
-    /// The provider's configured name: what it gave goes back to it alone.
+    /// The provider's configured name: its fields go back to it alone.
     pub(super) provider: String,
     /// The most output tokens that the provider accepts in a request, if known.
     pub(super) max_output_tokens: Option<u64>,

@@ -88,7 +88,7 @@ pub struct ProviderSettings {
     /// The configured capabilities of its models, by model.
     #[serde(skip)]
     pub capabilities: Arc<BTreeMap<String, Capabilities>>,
-    /// Words of its errors beyond those that all servers share.
+    /// Words of its errors beyond the words that all servers share.
     #[serde(default)]
     pub error_words: ErrorWords,
 }
@@ -246,7 +246,7 @@ impl Default for RetrySettings {
     }
 }
 
-/// Limits of what a provider may send.
+/// Limits of a provider's responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CapSettings {

@@ -212,7 +212,7 @@ fn empty(buffer: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Decodes chunks. Returns the events, and the one at the end that no blank line ended.
+    /// Decodes chunks. Returns the events, also the last one if no blank line ended it.
     fn decode(chunks: &[&[u8]]) -> (Vec<Frame<'static>>, Option<Frame<'static>>) {
         let mut decoder = SseDecoder::new(1024);
         let mut events = Vec::new();

@@ -14,7 +14,7 @@ const WRAPPERS: [&str; 4] = ["toolUse", "functionCall", "toolResult", "functionR
 /// The fields with the id of a call, in the call and in its result.
 const IDS: [&str; 4] = ["call_id", "tool_use_id", "toolUseId", "id"];
 
-/// Removes the completion and fails if it has a call of one of the tools that nobody executes. In a
+/// Removes the completion and fails if it has a call of a tool that neither side executes. In a
 /// pause, the provider may still execute it.
 pub(super) fn check(events: &mut Vec<ModelEvent>, request: &ModelRequest) -> Result<(), AttemptError> {
     let Some(ModelEvent::Completed(response)) = events.last() else {

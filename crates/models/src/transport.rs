@@ -298,7 +298,7 @@ mod tests {
                 true,
             ),
         ] {
-            let client = Client::builder().no_proxy().dns_resolver(Arc::new(Unresolved(words)));
+            let client = client_builder().unwrap().dns_resolver(Arc::new(Unresolved(words)));
             let sent = client.build().unwrap().post("http://model.example/v1").send();
             let failure = network(sent.await.unwrap_err());
             assert_eq!(failure.error.message, format!("the provider can't be reached: {cause}"));

@@ -80,8 +80,8 @@ pub struct CommandSpec {
     /// Files and directories that it may read and execute. Missing ones are skipped.
     pub read_only: Vec<PathBuf>,
     pub limits: SandboxLimits,
-    /// The space in its directories that does not count as growth: what is the session's. What
-    /// earlier commands have left besides that counts. `None`: nothing that is there counts.
+    /// The space in its directories that does not count as growth: the files of the session. Other
+    /// files that earlier commands have left count. With `None`, no existing file counts.
     pub files_bytes: Option<u64>,
     /// Receives the listener that is the command's whole network. The command finds it at
     /// `PROXY_ADDRESS`. `None` for no network.
@@ -214,10 +214,10 @@ pub struct CommandEnd {
     pub exit: Exit,
     /// Processor time of all its processes.
     pub cpu_time: Duration,
-    /// Time from start to end, with the time to kill what was left.
+    /// Time from start to end, with the time to kill the remaining processes.
     pub wall_time: Duration,
     /// The largest resident memory seen, in bytes. Short peaks of several processes together are
-    /// missed; that of the largest single process never is.
+    /// missed. The peak of the largest single process never is.
     pub peak_memory: u64,
 }
 

@@ -17,14 +17,14 @@
 //!
 //! A command has no network. If it is to have one, the helper makes a network that consists of a
 //! loopback interface with one listener, and gives this listener to the service. So the command
-//! reaches what the service offers there, a proxy, and nothing else.
+//! reaches only the proxy that the service offers there.
 //!
-//! What keeps the command in: Landlock for files, seccomp for sockets and for dangerous system
+//! The means of isolation are Landlock for files, seccomp for sockets and for dangerous system
 //! calls, and no capabilities. These work without privileges and in a default container. User, PID
 //! and mount namespaces are added where the kernel offers them. A command then finds its directory
 //! at `/workspace`, and its temporary files at `/scratch`.
 //!
-//! What is not kept in:
+//! Limits of the isolation:
 //!
 //! - Landlock hides content, not existence: a command can ask for the size and the time of a file
 //!   by its path. Without namespaces it can also change the mode, the times and the attributes of
@@ -33,7 +33,7 @@
 //! - A background job can move directories while another command of its run writes into them, so
 //!   that neither finds all. It counts as a full disk only if directories are gone again and again.
 //! - The processor time of a process counts while it is seen or once its parent has waited for it.
-//!   That of short ones that nobody waits for does not count.
+//!   The time of short processes for which no parent waits does not count.
 //! - If the helper is killed, the kernel kills the command itself, but not its children, except in
 //!   a PID namespace.
 //! - Memory of the kernel counts where it is the memory of page tables, mappings and sockets. Other

@@ -1,4 +1,4 @@
-//! The service's side: starts helpers and turns what they send into output and an end.
+//! The service's side: starts helpers, and turns their messages into output and an end.
 
 use std::fs::DirBuilder;
 use std::io::{self, IoSliceMut};
@@ -40,7 +40,7 @@ pub struct Sandbox {
 /// Why commands can't run here.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxUnavailable {
-    /// The helper did not report what holds.
+    /// The helper did not report its isolation.
     #[error("the sandbox helper does not work")]
     Helper(#[source] io::Error),
     /// The kernel offers less than the configuration demands.
@@ -49,7 +49,7 @@ pub enum SandboxUnavailable {
 }
 
 impl Sandbox {
-    /// Tries out what holds on this host, with a directory that exists. Fails if that is less than
+    /// Tries out the isolation on this host, with an existing directory. Fails if that is less than
     /// the settings demand.
     pub async fn probe(settings: SandboxSettings, directory: &Path) -> Result<Self, SandboxUnavailable> {
         let probing = timeout(PROBE_TIMEOUT, try_out(&settings, directory)).await;
@@ -64,7 +64,7 @@ impl Sandbox {
         }
     }
 
-    /// Returns what holds on this host.
+    /// Returns the isolation on this host.
     pub fn protections(&self) -> &Protections {
         &self.protections
     }

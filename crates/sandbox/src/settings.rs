@@ -13,7 +13,7 @@ pub enum Isolation {
     /// Landlock and seccomp are required.
     #[default]
     Enforced,
-    /// `isolation = "none"`: a command may do what the service may do. Its environment, limits and
+    /// `isolation = "none"`: a command has all rights of the service. Its environment, limits and
     /// supervision stay. For hosts that are a sandbox themselves.
     None,
 }

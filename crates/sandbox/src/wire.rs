@@ -64,9 +64,9 @@ pub(super) struct RunTask {
     pub(super) limits: SandboxLimits,
     /// The directory for the control group of the command.
     pub(super) cgroup: Option<PathBuf>,
-    /// The space that the command finds taken for what is the session's.
+    /// The space that the files of the session take before the command begins.
     pub(super) files_bytes: Option<u64>,
-    /// Whether the standard input stays open for what follows.
+    /// Whether the standard input stays open for later bytes.
     pub(super) input_stays_open: bool,
 }
 

@@ -46,7 +46,7 @@ pub struct NewCommand {
     pub preferred_worker: Option<WorkerId>,
     /// The time of the store.
     pub now: Timestamp,
-    /// Until when somebody waits for it, unless the waiter renews this.
+    /// Until when a caller waits for it, unless the caller renews this.
     pub awaited_until: Timestamp,
     /// The program to run, as text that the store does not read.
     pub request: String,
@@ -90,7 +90,7 @@ pub struct TakenCommand {
 pub struct RenewedCommand {
     /// Whether it is to be stopped.
     pub is_stopped: bool,
-    /// Whether somebody still waits for it.
+    /// Whether a caller still waits for it.
     pub is_awaited: bool,
 }
 
@@ -133,7 +133,7 @@ pub trait CommandStore: Send + Sync + fmt::Debug {
     /// Adds a command, and wakes workers. May be repeated.
     async fn command_insert(&self, command: &NewCommand) -> Result<(), StoreError>;
 
-    /// Takes the next command that somebody awaits. The tenant with the fewest commands at work
+    /// Takes the next command for which a caller waits. The tenant with the fewest commands at work
     /// comes first, then the oldest command.
     async fn command_take(&self, terms: &CommandTerms) -> Result<Option<TakenCommand>, StoreError>;
 
@@ -163,7 +163,7 @@ pub trait CommandStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Sets until when somebody waits for a command. Returns whether the command exists.
+    /// Sets until when a caller waits for a command. Returns whether the command exists.
     async fn command_await(&self, key: &CommandKey, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Reads how far a command is, with the output from a position on: some pieces at a time. An

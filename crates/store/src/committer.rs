@@ -2,9 +2,9 @@
 //!
 //! A commit costs the database a round trip, a statement and a sync of its log, whether it writes
 //! one session or fifty. So each store has one committer. It has one batch in flight at a time. A
-//! write that finds none in flight begins at once, alone: a single client waits for nobody. What
-//! arrives meanwhile waits, and becomes the next batch. So batches grow with the load, and no timer
-//! is needed. That is natural batching, as write-ahead logs do it.
+//! write that finds none in flight begins at once, alone, so a single client never waits. Writes
+//! that arrive meanwhile wait, and become the next batch. So batches grow with the load, and no
+//! timer is needed. That is natural batching, as write-ahead logs do it.
 //!
 //! The content of a batch:
 //!
@@ -39,7 +39,7 @@ pub(super) trait Write: Send + 'static {
     /// A key that two writes of one batch may not share.
     type Key: Eq + Hash;
 
-    /// Returns what it excludes others from, if it excludes any.
+    /// Returns the key by which it excludes other writes, if it has one.
     fn key(&self) -> Option<Self::Key>;
 
     /// Returns about how many bytes it sends to the database.

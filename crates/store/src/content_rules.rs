@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::objects::{ObjectSettings, Objects, OpenObjectsError};
+use super::objects::{self, ObjectSettings, Objects, OpenObjectsError};
 use values::limits::Limits;
 
 /// The settings of a store's contents.
@@ -20,7 +20,7 @@ pub(crate) struct ContentRules {
     /// The limits of tenants.
     pub(crate) limits: Arc<Limits>,
     /// The object store for large contents, if there is one.
-    pub(crate) objects: Option<Objects>,
+    pub(crate) objects: Option<Arc<dyn Objects>>,
 }
 
 impl ContentRules {
@@ -28,7 +28,7 @@ impl ContentRules {
     pub(crate) fn open(settings: &ContentSettings) -> Result<Self, OpenObjectsError> {
         Ok(Self {
             limits: Arc::clone(&settings.limits),
-            objects: settings.objects.as_ref().map(Objects::open).transpose()?,
+            objects: settings.objects.as_ref().map(objects::open).transpose()?,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Classifies the driver's errors: whether a retry may help, what callers read, and whether a key
-//! was taken. Contains no SQL.
+//! Classifies the driver's errors: whether a retry may help, the message for callers, and whether a
+//! key was taken. Contains no SQL.
 
 use std::error::Error as StdError;
 use std::io;

@@ -1,5 +1,5 @@
-//! Inspects contents of workspaces for verification: whether each matches its hash, and what it
-//! refers to. Contains no SQL: the engines pass in their rows.
+//! Inspects contents of workspaces for verification: whether each matches its hash, and its
+//! references. Contains no SQL: the engines pass in their rows.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -44,7 +44,7 @@ pub(crate) enum Inspected {
     Bytes(u64),
     /// A list of chunks. The hash of their file is to be checked with the chunks.
     Chunks(Vec<Chunk>),
-    /// A directory that matches its hash, and what is in it.
+    /// A directory that matches its hash, with its entries.
     Directory(Vec<Below>),
     /// The reason why the content is not sound.
     Fault(String),
@@ -60,7 +60,7 @@ pub(crate) struct Below {
 }
 
 impl Below {
-    /// Returns what to inspect, given the path of the directory.
+    /// Returns the contents to inspect, given the path of the directory.
     pub(crate) fn at(&self, directory: &str) -> Wanted {
         let path = match &self.name {
             None => directory.to_owned(),
@@ -96,7 +96,7 @@ impl ContentCheck {
         self.0.insert(hash, fault(error));
     }
 
-    /// Returns what was found of a content; `None` if it is not stored.
+    /// Returns the findings about a content; `None` if it is not stored.
     pub(crate) fn get(&self, hash: Hash) -> Option<&Inspected> {
         self.0.get(&hash)
     }

@@ -59,7 +59,7 @@ impl Positions {
     }
 }
 
-/// A session to publish.
+/// A session to insert.
 #[derive(Debug)]
 pub(crate) struct NewSession {
     pub(crate) tenant: TenantId,
@@ -105,14 +105,13 @@ impl NewCommit {
         prepare_all(commit).map_err(StoreError::failed(OPERATION))
     }
 
-    /// Returns whether one session and a [plain](NewEnd::is_plain) end of its run are all that is
-    /// written.
+    /// Returns whether it writes only one session and a [plain](NewEnd::is_plain) end of its run.
     pub(crate) fn is_plain(&self) -> bool {
         let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_plain);
         is_plain_end && self.children.is_empty() && self.thread.is_none() && self.environment_from.is_none()
     }
 
-    /// Returns the bundles as they were published.
+    /// Returns the bundles of the committed sessions.
     pub(crate) fn into_committed(self, positions: Positions) -> Committed {
         let children = self.children.into_iter().zip(positions.children);
         Committed {
@@ -141,7 +140,7 @@ impl NewSession {
     }
 }
 
-/// Estimates the memory of what a commit checks, hashes and encodes, in bytes.
+/// Estimates the memory of the data that a commit checks, hashes and encodes, in bytes.
 pub(super) fn commit_weight(commit: &Commit) -> u64 {
     let drafts: usize = commit.drafts().map(draft_weight).sum();
     drafts as u64 + commit.run.as_ref().map_or(0, end_weight)
@@ -168,9 +167,9 @@ fn messages_weight<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> 
 
 /// Returns the root hash that a draft will have. Checks the draft as a commit does.
 pub(super) fn root_hash_of(draft: &BundleDraft) -> Result<Hash, StoreError> {
-    let published = prepare(&TenantId::anonymous(), draft, ConflictPolicy::Fork);
-    let published = published.map_err(StoreError::failed(OPERATION))?;
-    Ok(published.head.root_hash)
+    let session = prepare(&TenantId::anonymous(), draft, ConflictPolicy::Fork);
+    let session = session.map_err(StoreError::failed(OPERATION))?;
+    Ok(session.head.root_hash)
 }
 
 fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
@@ -198,8 +197,8 @@ fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
 /// Returns how many of the last messages of a session are the output of its run, if the record of
 /// the run is to refer to them.
 ///
-/// To read the record is then to read all new messages of the session. If these are much longer
-/// than the output, the record has the output itself: that adds little to the bytes of the session.
+/// Reading the record then reads all new messages of the session. If they are much longer than the
+/// output, the record has the output itself, which adds few bytes to the session.
 fn output_in_session(draft: &BundleDraft, output: &[Arc<Message>]) -> Option<i16> {
     let first = draft.history.len().checked_sub(output.len())?;
     let is_end = first >= draft.inherited() && draft.history.iter_from(first).eq(output);

@@ -63,8 +63,8 @@ impl NewEnd {
         self.thread.as_ref().map(ThreadName::as_str)
     }
 
-    /// Returns whether the record and the events are all that is written, apart from what leaves
-    /// the queue.
+    /// Returns whether it writes only the record and the events, apart from rows that leave the
+    /// queue.
     pub(crate) fn is_plain(&self) -> bool {
         let is_on_thread = self.lease.is_some() && self.thread.is_some();
         self.deliveries.is_empty() && self.applied.is_empty() && !is_on_thread
@@ -101,7 +101,7 @@ impl NewEvents {
     }
 }
 
-/// Estimates the memory of what the end of a run encodes, in bytes.
+/// Estimates the memory of the data that the end of a run encodes, in bytes.
 pub(super) fn end_weight(end: &RunEnd) -> u64 {
     let deliveries = end.deliveries.iter().map(|delivery| delivery.body.len());
     let rest = weight(&end.record) + weight(&end.steps) + deliveries.sum::<usize>();

@@ -62,14 +62,14 @@ impl NewProgress {
     }
 }
 
-/// Estimates the memory of what an entry encodes, in bytes.
+/// Estimates the memory of the data that an entry encodes, in bytes.
 fn entry_weight(entry: &JournalEntry) -> usize {
     match entry {
         JournalEntry::SubagentBegun { environment, .. } => weight(environment),
         JournalEntry::EnvironmentChanged { state, .. } => weight(state),
         JournalEntry::CallBegun { .. } => 0,
         JournalEntry::Reached(addition) => weight(addition.state()),
-        JournalEntry::Answered { step, addition, .. } => weight(step) + weight(addition.state()),
+        JournalEntry::CallsRequested { step, addition, .. } => weight(step) + weight(addition.state()),
         JournalEntry::CallDecided { tool_use, addition, .. } => weight(tool_use) + weight(addition.state()),
         JournalEntry::CallEnded {
             execution, addition, ..

@@ -59,7 +59,7 @@ pub struct LeaseTerms {
 pub(crate) enum LeaseChoice {
     /// Up to the limits: first the runs whose lease has expired, then waiting runs in their order.
     Next(LeaseLimits),
-    /// This run, if it waits.
+    /// The run with this id, if it waits.
     This(TenantId, RunId),
 }
 
@@ -72,10 +72,10 @@ pub struct NewQueuedRun {
     pub summary: RunSummary,
     /// The request as JSON.
     pub request: String,
-    /// The priority. Among the runs of a tenant and level, those of a higher priority are leased
+    /// The priority. Among the runs of a tenant and level, runs of a higher priority are leased
     /// first.
     pub priority: i16,
-    /// The level. Runs of a higher level are leased first, also those of other tenants.
+    /// The level. Runs of a higher level are leased first, also runs of other tenants.
     pub level: i16,
     /// The most waiting runs that the tenant may have.
     pub max_waiting: Option<u32>,
@@ -327,8 +327,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. In
     /// its turn, a tenant gets its run with the highest priority; among equals, the one with the
     /// lowest id. Sets the status of the runs to running. The first lease of a run on a thread sets
-    /// the session at which the run starts: the one to which the thread points. A run that waits
-    /// for its thread is leased only if it was cancelled.
+    /// the session at which the run starts: the thread points to it. A run that waits for its
+    /// thread is leased only if it was cancelled.
     ///
     /// Leaves out runs that can't be read. They may be leased again after these leases expire.
     /// Attempts do not count for a run that a later version stored. Any other unreadable run fails
@@ -349,9 +349,9 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// lease is missing in the result, it is lost or its run has ended.
     async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError>;
 
-    /// Releases a run to the head of its level. The run returns to its old turn, or to that of the
-    /// first waiting run if that is earlier. The attempt does not count. Returns whether the lease
-    /// was in force.
+    /// Releases a run to the head of its level. The run returns to its old turn, or to the turn of
+    /// the first waiting run if that is earlier. The attempt does not count. Returns whether the
+    /// lease was in force.
     async fn lease_release(&self, lease: &Lease) -> Result<bool, StoreError>;
 
     /// Releases a run. It can't be leased before the given time. From then on it is leased like a

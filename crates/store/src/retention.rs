@@ -1,5 +1,5 @@
-//! Retention as a trait: what is removed, and when. A retained session never loses anything that it
-//! needs.
+//! Retention as a trait: the rules for removals, and the steps of a sweep. A retained session never
+//! loses anything that it needs.
 //!
 //! A removed session leaves its segment and a tombstone as long as a retained session descends from
 //! it. They are needed to walk and verify the line of sessions. Everything else is removed at once:
@@ -37,8 +37,8 @@ pub struct RetentionRules {
     /// The age before which no rule removes a session.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub min_age: Duration,
-    /// How many sessions of each thread to retain, at any age: the newest ones that moved
-    /// the thread. With `None`, only `max_age` applies.
+    /// How many sessions of each thread to retain, at any age: the newest sessions that moved the
+    /// thread. With `None`, only `max_age` applies.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub keep_last: Option<u32>,
     /// How long the events of a run and the messages to it are retained after its end.
@@ -76,7 +76,7 @@ pub struct RemovalFigures {
     pub deliveries: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
-    /// Commands for workers that nobody waits for.
+    /// Commands for workers whose callers no longer wait.
     pub commands: u64,
     /// Contents of workspaces.
     pub contents: u64,
@@ -131,7 +131,7 @@ pub enum SweepCursor {
     /// The sweep has not started.
     #[default]
     Start,
-    /// Contents of workspaces were swept up to those of this tenant.
+    /// Contents of workspaces were swept up to this tenant.
     Contents(String),
     /// The sweep deletes objects that no content refers to.
     Objects,
@@ -139,9 +139,9 @@ pub enum SweepCursor {
     Aged(String, SessionId),
     /// Threads were checked up to this one; `None` if no thread was checked yet.
     Threads(Option<(String, String)>),
-    /// The sweep reclaims what removed sessions left.
+    /// The sweep reclaims the segments and states that removed sessions left.
     Reclaiming,
-    /// The sweep removes other old rows: those of the kind with this number.
+    /// The sweep removes other old rows, of the kind with this number.
     Remains(usize),
 }
 
@@ -154,19 +154,20 @@ pub enum SessionRemoval {
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// The session is in use, or one that would be removed with it. A session is in use if a thread
-    /// points to it, a queued run begins from it or a commit in flight continues it.
+    /// The session is in use, or another session that would be removed with it. A session is in use
+    /// if a thread points to it, a queued run begins from it or a commit in flight continues it.
     InUse,
 }
 
-/// Removes what the rules do not retain. Skips what a commit in flight needs.
+/// Removes the data that the rules do not retain. Skips data that a commit in flight needs.
 #[async_trait]
 pub trait RetentionStore: Send + Sync + fmt::Debug {
-    /// Counts what a whole sweep would remove now.
+    /// Counts the data that a whole sweep would remove now.
     async fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> Result<RemovalFigures, StoreError>;
 
-    /// Makes one step of a sweep, which checks about `limit` rows. Returns what it removed, and the
-    /// cursor of the next step, if there is one. Any number of processes may sweep at once.
+    /// Makes one step of a sweep, which checks about `limit` rows. Returns the counts of removed
+    /// data, and the cursor of the next step, if there is one. Any number of processes may sweep at
+    /// once.
     async fn retention_step(
         &self,
         rules: RetentionRules,
@@ -177,7 +178,7 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
 
     /// Removes a session of any age with its subagents' sessions and, if requested, its
     /// descendants. Removes many sessions in several transactions, the latest first. So after an
-    /// interruption, each remaining session still has what it needs.
+    /// interruption, each remaining session is still whole.
     async fn session_remove(
         &self,
         tenant: &TenantId,

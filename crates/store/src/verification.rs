@@ -92,7 +92,7 @@ impl StateCheck {
         }
     }
 
-    /// Compares the tree of an environment with the one in its row.
+    /// Compares the tree of an environment with the tree in its row.
     fn push_tree(&mut self, hash: Hash, environment: Option<EnvironmentState>, stored: Option<&[u8]>) {
         let tree = environment.and_then(|environment| environment.tree());
         self.trees.extend(tree.map(|tree| (hash, tree)));

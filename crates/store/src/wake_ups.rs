@@ -1,4 +1,4 @@
-//! Wake-ups for workers, and for those who wait for commands. Any number of readers may listen.
+//! Wake-ups for workers, and for callers that wait for commands. Any number of readers may listen.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -27,8 +27,8 @@ impl WakeUps {
     }
 }
 
-/// Wakes those who run commands or wait for them. A reader that falls behind receives
-/// [`CommandWakeUp::Missed`].
+/// Wakes workers that run commands, and callers that wait for them. A reader that falls behind
+/// receives [`CommandWakeUp::Missed`].
 #[derive(Debug)]
 pub(crate) struct CommandWakeUps(broadcast::Sender<CommandWakeUp>);
 
@@ -41,7 +41,7 @@ impl Default for CommandWakeUps {
 impl CommandWakeUps {
     /// Wakes all readers.
     pub(crate) fn send(&self, wake_up: CommandWakeUp) {
-        // Without readers, nobody needs to know.
+        // Without readers, no wake-up is needed.
         let _ = self.0.send(wake_up);
     }
 

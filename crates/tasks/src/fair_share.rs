@@ -1,10 +1,10 @@
 //! An amount that tenants share fairly, such as bytes in flight or concurrent reads.
 //!
 //! A tenant that already holds a share gets another one only if the amount left for others is at
-//! least what the tenant then holds. So a tenant alone gets at most half of the total. Among
-//! waiting tenants, the one that holds least goes next. Among equals, the one with the oldest last
-//! turn goes next. If the next request does not fit, smaller ones may overtake it: each of up to an
-//! eighth of the total, and together up to the total.
+//! least the amount that the tenant then holds. So a tenant alone gets at most half of the total.
+//! Among waiting tenants, the tenant that holds least goes next. Among equals, the tenant with the
+//! oldest last turn goes next. If the next request does not fit, smaller ones may overtake it: each
+//! of up to an eighth of the total, and together up to the total.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Values by key that exist while somebody holds them: what callers with equal keys share, such as
-//! a turn or a read. The last holder of a value removes it.
+//! Values by key that exist while a caller holds them. Callers with equal keys share them, for
+//! example a turn or a read. The last holder of a value removes it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,7 +36,7 @@ pub struct Turn<K: Eq + Hash> {
 }
 
 impl<K: Clone + Eq + Hash, V> Keyed<K, V> {
-    /// Returns the value of a key. Makes it if nobody holds it.
+    /// Returns the value of a key. Makes it if no caller holds it.
     pub fn hold(&self, key: K, make: impl FnOnce() -> V) -> Arc<Held<K, V>> {
         let mut all = self.0.lock();
         if let Some(held) = all.get(&key).and_then(Weak::upgrade) {
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(turns.count(), 1);
         drop(first);
         assert!(third.as_mut().now_or_never().is_none(), "the second comes first");
-        // A caller that leaves the queue blocks nobody.
+        // A caller that leaves the queue blocks no other caller.
         drop(second);
         let third = third.now_or_never().expect("a turn");
         assert_eq!(turns.count(), 1);

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::Utc;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use reqwest::{Client, Method};
+use net::http_client::client_builder;
+use reqwest::Method;
 use sha2::Sha256;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -94,7 +95,8 @@ impl Azurite {
         let signature = STANDARD.encode(mac.finalize().into_bytes());
         let query = query.replace(':', "=").replace('\n', "&");
         let url = format!("http://{}/{ACCOUNT}/bucket?{query}", self.address);
-        let mut request = Client::new()
+        let client = client_builder().unwrap().build().unwrap();
+        let mut request = client
             .request(method, url)
             .header("authorization", format!("SharedKey {ACCOUNT}:{signature}"));
         for (name, value) in headers {

@@ -20,7 +20,7 @@ const TYPE_AAAA: u16 = 28;
 /// The most aliases that lead to a name.
 const MAX_ALIASES: usize = 4;
 
-/// What the server answers.
+/// An answer of the server.
 #[derive(Debug, Clone)]
 pub enum Record {
     Address(IpAddr),

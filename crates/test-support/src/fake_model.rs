@@ -1,4 +1,4 @@
-//! A model that replays what a test scripts and retains its requests.
+//! A model that plays the script of a test and retains its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use values::usage::{Cost, Usage};
 
 use crate::provider_rules::assert_provider_valid;
 
-/// What happens next in a completion.
+/// The next event of a completion.
 #[derive(Debug, Clone)]
 pub enum Beat {
     Event(ModelEvent),

@@ -12,7 +12,7 @@ use workspace::FilePath;
 
 use crate::gate::Gate;
 
-/// What a call does.
+/// The effect of a call.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     Answer(String),

@@ -25,7 +25,7 @@ use crate::model_requests::check_requests;
 #[derive(Debug, Clone)]
 pub struct Captured {
     pub path: String,
-    /// What follows `?` in the address; empty where nothing does.
+    /// The query of the address, without `?`; empty if the address has none.
     pub query: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,

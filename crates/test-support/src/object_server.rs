@@ -27,7 +27,7 @@ pub enum Protocol {
     Azure,
 }
 
-/// What happens to a request.
+/// A fault that a request meets.
 #[derive(Debug, Clone)]
 pub enum Fault {
     /// An error with this status.
@@ -58,9 +58,9 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     /// The method, the key and the header `authorization` of each request.
     requests: Vec<(String, String, String)>,
-    /// What happens to the next requests.
+    /// The faults of the next requests.
     next: VecDeque<Fault>,
-    /// What happens to all further requests.
+    /// The fault of all further requests.
     always: Option<Fault>,
 }
 
@@ -210,7 +210,7 @@ async fn serve(mut connection: TcpStream, upstream: Option<SocketAddr>, state: A
     }
 }
 
-/// Records a request. Returns what happens to it.
+/// Records a request. Returns its fault.
 fn received(state: &Mutex<State>, head: &str) -> Option<Fault> {
     let (method, path) = line(head);
     let authorization = header(head, "authorization").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What every provider demands of a request. Tests check each request that they capture.
+//! The rules of all providers for a request. Tests check each request that they capture.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ pub struct Recorder {
     trap: Mutex<Option<Trap>>,
 }
 
-/// What happens at the event of a number, from 1.
+/// An action at the event with a number, from 1.
 struct Trap {
     at: usize,
     action: Box<dyn FnOnce() + Send>,

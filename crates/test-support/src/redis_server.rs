@@ -17,7 +17,7 @@ pub const EXPIRY: Duration = Duration::from_secs(30);
 /// A limit that a test machine keeps even if it stands still for some seconds, and that a test can
 /// wait for.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// What may be added to the limit on a busy machine.
+/// The time by which a busy machine may exceed the limit.
 pub const SLACK: Duration = Duration::from_secs(20);
 
 /// Opens a board on the shared server, or reports why the test is skipped.

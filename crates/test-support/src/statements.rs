@@ -13,7 +13,7 @@ use tracing_subscriber::layer::Context;
 #[derive(Debug, Clone, Default)]
 pub struct Statements {
     count: Arc<AtomicUsize>,
-    /// What those that count name one of; empty for all.
+    /// The tables of which a counted statement names at least one; empty to count all statements.
     tables: &'static [&'static str],
 }
 

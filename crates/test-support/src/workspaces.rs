@@ -6,7 +6,7 @@ use values::json::Object;
 use values::session::{EnvironmentState, Hash, WorkspaceState, hash_content, hash_directory};
 use workspace::{Content, ContentKind};
 
-/// What a directory of a test has under a name.
+/// An entry of a directory, under its name.
 #[derive(Debug, Clone, Copy)]
 pub enum Node {
     /// A file of that many bytes.

@@ -1,4 +1,4 @@
-//! The limits of tool calls.
+//! The settings that bound tool calls.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use values::settings::{duration, integer};
 
 /// Limits of tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct ToolSettings {
+pub struct CallLimits {
     /// The most calls of one step that run concurrently.
     #[serde(rename = "tool_concurrency", deserialize_with = "integer::<_, 1, 1_024, _>")]
     pub concurrency: usize,
@@ -26,7 +26,7 @@ pub struct ToolSettings {
     pub max_output_bytes: usize,
 }
 
-impl Default for ToolSettings {
+impl Default for CallLimits {
     fn default() -> Self {
         Self {
             concurrency: 8,

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::arguments::parse_arguments;
-use super::call_limits::ToolSettings;
+use super::call_limits::CallLimits;
 use super::long_output::stored_if_long;
 use super::output::capped;
 use agent::deferred_tools::{SEARCH_TOOLS, found_tools};
@@ -40,7 +40,7 @@ pub(super) struct CheckedExecutor {
     /// The tools that are not deferred.
     shown: Arc<[ToolSpec]>,
     deferred: Arc<[ToolSpec]>,
-    settings: ToolSettings,
+    limits: CallLimits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 }
@@ -49,7 +49,7 @@ impl CheckedExecutor {
     pub(super) fn new(
         mut tools: Vec<Arc<RegisteredTool>>,
         deferred: Vec<Arc<RegisteredTool>>,
-        settings: ToolSettings,
+        limits: CallLimits,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
@@ -68,7 +68,7 @@ impl CheckedExecutor {
             specs,
             shown,
             deferred: deferred_specs,
-            settings,
+            limits,
             clock,
             ids,
         }
@@ -83,7 +83,7 @@ impl CheckedExecutor {
         ToolExecution {
             id: ToolExecutionId::generate(&*self.ids),
             call,
-            content: capped(content, self.settings.max_output_bytes),
+            content: capped(content, self.limits.max_output_bytes),
             error: error.map(shortened),
             started_at,
             // A clock that is set back must not give a negative duration.
@@ -150,7 +150,7 @@ impl CheckedExecutor {
         context: &ToolContext,
     ) -> Outcome {
         let spec = registered.tool.spec();
-        let allowed = spec.timeout.unwrap_or(self.settings.timeout);
+        let allowed = spec.timeout.unwrap_or(self.limits.timeout);
         let until_deadline = context.deadline.as_ref().map(Deadline::time_left);
         if until_deadline == Some(Duration::ZERO) {
             return Outcome::failed(out_of_time(call));
@@ -183,7 +183,7 @@ impl CheckedExecutor {
         }
     }
 
-    /// Calls the tool, and stores a long text if the tool wants that, also that of an error.
+    /// Calls the tool. Stores a long text, also of an error, if the tool wants that.
     async fn call(
         &self,
         RegisteredTool { tool, .. }: &RegisteredTool,
@@ -194,7 +194,7 @@ impl CheckedExecutor {
         if !tool.stores_long_output() {
             return answer;
         }
-        let (name, max_bytes) = (&tool.spec().name, self.settings.max_output_bytes);
+        let (name, max_bytes) = (&tool.spec().name, self.limits.max_output_bytes);
         match answer {
             Ok(output) => Ok(stored_if_long(name, output, max_bytes, context).await),
             Err(error) => {
@@ -234,11 +234,11 @@ impl ToolExecutor for CheckedExecutor {
     }
 
     fn concurrency(&self) -> usize {
-        self.settings.concurrency.max(1)
+        self.limits.concurrency.max(1)
     }
 
     fn max_calls(&self) -> usize {
-        self.settings.max_calls.max(1)
+        self.limits.max_calls.max(1)
     }
 
     /// Returns whether a call may be repeated. A call of an unknown tool may, since it has no
@@ -248,7 +248,7 @@ impl ToolExecutor for CheckedExecutor {
             .is_none_or(|registered| registered.tool.is_repeatable())
     }
 
-    /// Returns whether calls of the tool have no effect. Those of an unknown tool have none.
+    /// Returns whether calls of the tool have no effect. Calls of an unknown tool have none.
     fn is_read_only(&self, tool: &str) -> bool {
         self.named(tool)
             .is_none_or(|registered| registered.tool.spec().read_only)

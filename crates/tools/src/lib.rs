@@ -25,7 +25,7 @@ pub use self::builtin::{
     MaxJobs, ShellCommand, builtin_tools, http_fetch, restorable_shell, shell, shell_job,
 };
 pub(crate) use self::builtin::{ProcessSettings, media_type};
-pub use self::call_limits::ToolSettings;
+pub use self::call_limits::CallLimits;
 pub use self::fault::DefinitionFault;
 pub use self::http::{HttpToolDefinition, HttpToolSource, ToolSecrets, http_tools};
 pub(crate) use self::http::{Redactor, SecretValue, ValueSource, header_name};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::call_limits::ToolSettings;
+use super::call_limits::CallLimits;
 use super::executor::{CheckedExecutor, RegisteredTool};
 use agent::deferred_tools::{SEARCH_TOOLS, is_deferred};
 use agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
@@ -17,7 +17,7 @@ use values::limits::Pattern;
 #[derive(Debug)]
 pub struct ToolRegistry {
     tools: BTreeMap<String, Arc<RegisteredTool>>,
-    settings: ToolSettings,
+    limits: CallLimits,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
 }
@@ -46,7 +46,7 @@ impl ToolRegistry {
     /// Registers tools and compiles their schemas.
     pub fn new(
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
-        settings: ToolSettings,
+        limits: CallLimits,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Result<Self, ToolRegistryError> {
@@ -60,7 +60,7 @@ impl ToolRegistry {
         }
         Ok(Self {
             tools: registered,
-            settings,
+            limits,
             clock,
             ids,
         })
@@ -99,7 +99,7 @@ impl ToolRegistry {
         Arc::new(CheckedExecutor::new(
             tools,
             deferred,
-            self.settings,
+            self.limits,
             Arc::clone(&self.clock),
             Arc::clone(&self.ids),
         ))

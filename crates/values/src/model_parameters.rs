@@ -37,7 +37,7 @@ pub struct ModelParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    /// The most tokens of one answer; what is left of the budget bounds it further.
+    /// The most tokens of one completion. The rest of the budget bounds them, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub max_output_tokens: Option<u64>,
@@ -45,7 +45,7 @@ pub struct ModelParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 1024)]
     pub reasoning_effort: Option<String>,
-    /// Texts that end an answer.
+    /// Texts that end a completion.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(schema_with = stop_texts)]
     pub stop: Vec<String>,
@@ -61,8 +61,8 @@ pub struct ModelParameters {
 /// Tools that a provider executes itself, in its own format, by the provider's configured name.
 pub type ProviderTools = BTreeMap<String, Vec<Object>>;
 
-/// Which tools a model may or must call. One that forces a call holds for the first answer of an
-/// execution: the model would never end.
+/// Which tools a model may or must call. A choice that forces a call applies only to the first
+/// completion of an execution. Otherwise the model would never end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {

@@ -37,7 +37,7 @@ pub fn encoded_forms(secret: &str) -> Vec<String> {
     longest_first(forms)
 }
 
-/// Returns forms in the order in which to search for them, each once and without those that are too
+/// Returns forms in the order in which to search for them, each once. Leaves out forms that are too
 /// short.
 pub fn longest_first<F: AsRef<[u8]> + Ord>(mut forms: Vec<F>) -> Vec<F> {
     let length = |form: &F| form.as_ref().len();
@@ -98,7 +98,7 @@ pub fn find<'f>(text: &str, forms: impl IntoIterator<Item = &'f [u8]> + Clone) -
     joined
 }
 
-/// Returns where a text that was cut ends with what may be the beginning of one of these forms.
+/// Returns where a possible beginning of one of these forms starts at the end of a cut text.
 pub fn begun_at_end<'f>(text: &str, forms: impl IntoIterator<Item = &'f [u8]>) -> Option<usize> {
     let begun = forms.into_iter().filter_map(|form| {
         let window = text.len().saturating_sub(form.len().saturating_mul(MAX_ESCAPE));

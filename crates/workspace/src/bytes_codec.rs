@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// Reads an integer. Refuses one that is longer than it need be.
+    /// Reads an integer. Refuses a number that is longer than necessary.
     pub(super) fn varint(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0_u64;
         for shift in (0..u64::BITS).step_by(7) {

@@ -1,7 +1,7 @@
 //! The edits between two texts as far as they are certain, for merging.
 //!
 //! Often there are several ways to describe a change. In `a b b c`, which `b` was added to `a b c`?
-//! A merge that picks one of them may combine lines that nobody wrote next to each other. So an
+//! A merge that picks one of them may combine lines that neither side has next to each other. So an
 //! edit here covers all lines about which there is doubt. Then a change of the other side near them
 //! conflicts.
 

@@ -88,7 +88,7 @@ async fn load_one(contents: &dyn Contents, hash: Hash, size: u64, kind: ContentK
     loaded.into_iter().next().ok_or(ContentsError::Missing { hash })
 }
 
-/// Loads files, in the order asked. Those that are one content are loaded together.
+/// Loads files, in the order asked. Files of a single content are loaded together.
 pub(super) async fn read_files(contents: &dyn Contents, files: &[(Hash, u64)]) -> Result<Vec<Bytes>, ContentsError> {
     let whole: Vec<_> = files.iter().copied().filter(|(_, size)| is_whole(*size)).collect();
     let mut whole = load_sized(contents, &whole, ContentKind::Bytes).await?.into_iter();

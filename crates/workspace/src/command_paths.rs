@@ -41,8 +41,8 @@ pub fn pattern_in_workspace(pattern: &str) -> Result<String, PathError> {
     names_in_workspace(pattern).map(|names| names.join("/"))
 }
 
-/// Returns the part of a relative path that leads to the root, if the path is an absolute one that
-/// has lost its first `/`.
+/// Returns the part of a relative path that leads to the root, if the path is an absolute path
+/// without its first `/`.
 pub fn root_of_relative(text: &str) -> Option<String> {
     let names: Vec<_> = text.split('/').collect();
     below_root(&names).map(|below| names[..below].join("/"))
@@ -57,7 +57,7 @@ fn below_root(names: &[&str]) -> Option<usize> {
     names.windows(2).rposition(is_run).map(|index| index + 2)
 }
 
-/// Returns whether a name is that of the directory of a run. Forks have a number behind it.
+/// Returns whether a name is the name of a run's directory. Forks have a number behind it.
 fn is_run_name(name: &str) -> bool {
     let hash = name.strip_prefix(RUN_NAME_PREFIX).unwrap_or_default();
     let (hash, number) = hash.split_once('-').unwrap_or((hash, "2"));

@@ -12,10 +12,9 @@ use super::tree::Tree;
 use values::session::Hash;
 
 impl Tree {
-    /// Checks that a stored tree is what a tree of this workspace may be, and that all of its
-    /// contents are stored. They all count as written now, so no sweep removes them before a
-    /// session that is committed soon refers to them. Reads directories and lists of chunks, but no
-    /// file.
+    /// Checks that a stored tree is valid in this workspace, and that all of its contents are
+    /// stored. They all count as written now, so no sweep removes them before a session that is
+    /// committed soon refers to them. Reads directories and lists of chunks, but no file.
     pub async fn confirm(&self) -> Result<(), TreeError> {
         let Some(root) = self.hash() else { return Ok(()) };
         let contents = self.contents();

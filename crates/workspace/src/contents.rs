@@ -54,7 +54,7 @@ pub trait Contents: Send + Sync + fmt::Debug {
     /// Stores contents. Storing one again renews the time until which it may stay unreferenced.
     async fn store(&self, contents: Vec<Content>) -> Result<(), ContentsError>;
 
-    /// Returns what is stored of these contents. Renews the time until which they may stay
+    /// Finds the stored ones among these contents. Renews the time until which they may stay
     /// unreferenced.
     async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError>;
 }
@@ -65,10 +65,10 @@ pub enum ContentsError {
     /// A content is not stored.
     #[error("the content {hash} is not stored")]
     Missing { hash: Hash },
-    /// A content does not match its hash, or is not what the tree says it is.
+    /// A content does not match its hash, or not its kind in the tree.
     #[error("the content {hash} is damaged")]
     Corrupt { hash: Hash },
-    /// The tenant may not store more. Nothing refers to what was stored.
+    /// The tenant may not store more. Nothing refers to the contents that were stored.
     #[error("the files of all sessions would have more than {limit} bytes, the most that may be stored")]
     Full {
         /// The most bytes.

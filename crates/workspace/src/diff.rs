@@ -20,7 +20,7 @@ pub struct TreeDiff {
     pub changes: Vec<TreeChange>,
     /// Whether there are more changes than these.
     pub is_truncated: bool,
-    /// The files that differ only in their times, with those of the second tree.
+    /// The files that differ only in their times, with the times of the second tree.
     pub times: Vec<(FilePath, u64)>,
 }
 
@@ -105,7 +105,7 @@ impl Pair {
     }
 }
 
-/// Returns whether a slot that differs is a change by itself, and not by what is below it.
+/// Returns whether a slot that differs is itself a change, and not only entries below it.
 fn is_change(slot: Option<&Slot>) -> bool {
     slot.is_some_and(|slot| slot.as_leaf().is_some() || slot.is_empty_directory())
 }

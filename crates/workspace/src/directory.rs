@@ -38,7 +38,7 @@ const DIRECTORY: u8 = 3;
 const DATED_FILE: u8 = 4;
 const DATED_EXECUTABLE: u8 = 5;
 
-/// A decoded directory. Its texts are those of the encoded bytes.
+/// A decoded directory. Its texts borrow from the encoded bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Listing<'a> {
     /// The entries of a small directory or of a part, sorted by name.

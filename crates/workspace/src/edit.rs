@@ -49,9 +49,9 @@ impl Tree {
         self.with_slot(path, file).await
     }
 
-    /// Puts an entry at a path, whose contents are stored or are those of a file of this tree.
-    /// Makes the directories above it. Replaces a file or symlink by a file or symlink, and a
-    /// directory by a directory.
+    /// Puts an entry at a path. Its contents are stored, or a file of this tree has them. Makes the
+    /// directories above it. Replaces a file or symlink by a file or symlink, and a directory by a
+    /// directory.
     ///
     /// The caller must know that the contents of a file are stored and have that size. A directory
     /// is loaded and checked, and its real totals count.
@@ -168,7 +168,7 @@ impl Tree {
         self.replace(steps, Some(slot)).await
     }
 
-    /// Replaces what is under the last of the names, and with it all directories above.
+    /// Replaces the entry under the last of the names, and with it all directories above.
     pub(super) async fn replace(&self, steps: Vec<Step>, mut slot: Option<Slot>) -> Result<Self, TreeError> {
         for Step { directory, name } in steps.into_iter().rev() {
             let index = directory.index(self.contents()).await?;

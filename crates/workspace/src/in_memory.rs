@@ -1,4 +1,4 @@
-//! Contents in memory, for tests and tools. Counts what is loaded and stored.
+//! Contents in memory, for tests and tools. Counts the loaded and stored contents.
 
 use std::collections::HashMap;
 

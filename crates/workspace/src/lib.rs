@@ -1,8 +1,8 @@
 //! Workspaces: the files of a session as an immutable tree. Trees are stored, compared and merged.
 //!
 //! A tree is a directory and everything below it. The hash of a directory covers all of its files,
-//! so two trees with equal hashes are equal. A change returns a new tree that shares what it leaves
-//! alone. New files stay in memory until the tree is saved.
+//! so two trees with equal hashes are equal. A change returns a new tree that shares all unchanged
+//! parts. New files stay in memory until the tree is saved.
 //!
 //! Contents are stored through the port [`Contents`]. No database, no agent, no disk.
 

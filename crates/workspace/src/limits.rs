@@ -1,5 +1,5 @@
-//! The limits of a workspace: those that an operator sets, and ceilings that bound what reading
-//! hostile data can cost.
+//! The limits of a workspace: limits of the operator, and ceilings that bound the cost of reading
+//! hostile data.
 
 use serde::Deserialize;
 
@@ -21,13 +21,13 @@ pub(super) const MAX_FILES: u64 = 1_000_000;
 /// The most that a workspace may contain. Each change of a tree that makes it larger is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct WorkspaceLimits {
-    /// The most bytes of one file; at most those of [`Self::CEILINGS`].
+    /// The most bytes of one file; at most the value of [`Self::CEILINGS`].
     #[serde(
         rename = "max_file_bytes",
         deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>"
     )]
     pub file_bytes: u64,
-    /// The most files, symlinks and directories together; at most those of [`Self::CEILINGS`].
+    /// The most files, symlinks and directories together; at most the value of [`Self::CEILINGS`].
     #[serde(rename = "max_files", deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub files: u64,
     /// The most bytes of all files.

@@ -29,7 +29,7 @@ pub enum Link<'a> {
     },
 }
 
-/// The bytes of a content are not what its kind says.
+/// The bytes of a content do not fit its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the content can't be decoded")]
 pub struct InvalidContent;
@@ -45,8 +45,8 @@ impl Link<'_> {
     }
 }
 
-/// Returns what a content refers to, in order. The bytes of files and chunks refer to nothing.
-/// Bounds what hostile bytes can cost, and never panics.
+/// Returns the references of a content, in order. The bytes of files and chunks refer to nothing.
+/// Bounds the cost of hostile bytes, and never panics.
 pub fn content_links(kind: ContentKind, bytes: &[u8]) -> Result<Vec<Link<'_>>, InvalidContent> {
     let links = match kind {
         ContentKind::Bytes => Ok(Vec::new()),

@@ -12,8 +12,8 @@ pub(super) const MAX_BATCH: usize = 256;
 /// The most bytes of one call of `load` or `store`, unless a single content has more.
 pub(super) const MAX_BATCH_BYTES: u64 = 8 << 20;
 
-/// Loads and decodes directories or parts of directories. A decoder gets what is known of its
-/// directory. It runs off the async workers if there is much to decode.
+/// Loads and decodes directories or parts of directories. A decoder gets the facts that its parent
+/// states of the directory. It runs off the async workers if there is much to decode.
 pub(super) async fn load_directories<S, T>(
     contents: &dyn Contents,
     sources: Vec<(Hash, S)>,
@@ -87,7 +87,7 @@ fn total_bytes(contents: &[Content]) -> u64 {
     contents.iter().map(|content| content.bytes.len() as u64).sum()
 }
 
-/// Checks that the contents are those of the hashes, in order.
+/// Checks that the contents match the hashes, in order.
 fn check_all(hashes: &[Hash], loaded: &[Content], kind: ContentKind) -> Result<(), ContentsError> {
     for (index, hash) in hashes.iter().enumerate() {
         let content = loaded.get(index).ok_or(ContentsError::Missing { hash: *hash })?;

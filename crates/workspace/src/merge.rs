@@ -44,7 +44,7 @@ pub async fn merge(base: &Tree, ours: &Tree, theirs: &Tree) -> Result<Merged, Tr
 /// A merge at work. Arrays have the base, ours and theirs.
 struct TreeMerge<'a> {
     trees: [&'a Tree; 3],
-    /// The directories that differ, each after the one that contains it.
+    /// The directories that differ, each after its parent.
     directories: Vec<MergedDirectory>,
     /// The files whose texts both sides changed.
     texts: Vec<(MergedPath, FileTexts)>,

@@ -16,8 +16,8 @@ use values::tenant::TenantId;
 /// Merging a byte costs as much as hashing that many.
 const WORK_PER_BYTE: u64 = 16;
 
-/// Merges files in order; `None` for those that conflict. After much work on difficult files, those
-/// that follow conflict as well.
+/// Merges files in order; `None` for a conflict. After much work on difficult files, all later
+/// files conflict as well.
 pub(super) async fn merge_file_texts(
     files: Vec<FileTexts>,
     contents: &dyn Contents,

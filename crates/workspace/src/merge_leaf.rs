@@ -1,4 +1,4 @@
-//! Merges what three trees have at one path, if none of them has a directory there.
+//! Merges the entries of three trees at one path, if none of them is a directory.
 
 use super::conflict::ConflictKind;
 use super::node::{File, Slot};
@@ -62,8 +62,8 @@ fn merge_files(base: &File, ours: &File, theirs: &File) -> LeafMerge {
     })))
 }
 
-/// Returns the value of the side that changed it. Of two values only, one side has that of the
-/// base.
+/// Returns the value of the side that changed it. If there are only two values, one side has the
+/// value of the base.
 pub(super) fn choose(base: bool, ours: bool, theirs: bool) -> bool {
     if ours == base { theirs } else { ours }
 }

@@ -84,8 +84,8 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Returns the lines that replace those of the base, which contain the taken edits; `None` if
-    /// no edit is taken.
+    /// Returns the lines that replace lines of the base, with the taken edits; `None` if no edit is
+    /// taken.
     fn changed(&self, base: &Range<usize>) -> Option<&[&'a [u8]]> {
         let edits = &self.edits[self.merged..self.taken];
         let (first, last) = (edits.first()?, edits.last()?);

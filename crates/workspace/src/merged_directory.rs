@@ -59,7 +59,7 @@ impl MergedDirectory {
         }
     }
 
-    /// Makes a directory from what the sides have at a path.
+    /// Makes a directory from the entries of the sides at a path.
     pub(super) fn new(path: MergedPath, slots: [Option<&Slot>; 3]) -> Self {
         Self {
             path: Some(path),
@@ -89,7 +89,7 @@ impl MergedDirectory {
         Ok(Node::new_unsaved(index))
     }
 
-    /// Returns what the path becomes. A directory remains while something is in it.
+    /// Returns the merged entry. A directory remains while something is in it.
     pub(super) fn merged_slot(&self, node: Arc<Node>) -> Result<Option<Slot>, ConflictKind> {
         let [base, ours, theirs] = self.nodes.each_ref().map(Option::is_some);
         let directory = Slot::Directory(node);

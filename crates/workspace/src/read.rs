@@ -24,7 +24,7 @@ impl Tree {
         Ok(self.root().index(self.contents()).await?.totals())
     }
 
-    /// Returns what is at a path; `None` if there is nothing. Does not follow a symlink at the end
+    /// Returns the entry at a path; `None` if there is none. Does not follow a symlink at the end
     /// of the path.
     pub async fn entry(&self, path: &FilePath) -> Result<Option<Entry>, TreeError> {
         let position = match self.locate(path, LastLink::Keep).await {
@@ -51,7 +51,7 @@ impl Tree {
         Ok(self.locate(path, LastLink::Follow).await?.path()?)
     }
 
-    /// Returns what is in a directory, sorted by name. `None` means the root.
+    /// Returns the entries of a directory, sorted by name. `None` means the root.
     pub async fn list(&self, dir: Option<&FilePath>) -> Result<Vec<(String, Entry)>, TreeError> {
         let (node, real_path) = self.directory(dir).await?;
         let index = node.index(self.contents()).await?;
@@ -132,7 +132,7 @@ impl Tree {
     }
 }
 
-/// Returns what is at a path. A stored tree may be hostile, so a symlink is checked when it is
+/// Returns the entry at a path. A stored tree may be hostile, so a symlink is checked when it is
 /// read.
 pub(super) fn checked_entry(path: &FilePath, slot: &Slot) -> Result<Entry, TreeError> {
     if let Slot::Symlink(target) = slot {

@@ -1,4 +1,4 @@
-//! Saves a tree: stores what is new in it, files before the directories that contain them.
+//! Saves a tree: stores its new contents, files before the directories that contain them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use values::session::{Hash, hash_directory};
 const ENTRY_BYTES: u64 = 64;
 
 impl Tree {
-    /// Stores what is new in the tree. Returns the same tree with everything stored, and without
-    /// bytes of files in memory.
+    /// Stores the new contents of the tree. Returns the same tree with everything stored, and
+    /// without bytes of files in memory.
     ///
     /// Stores at most 256 contents and 8 MiB at once, unless a single content is larger. A failed
     /// save leaves contents behind that nothing refers to. It can be repeated.
@@ -53,7 +53,7 @@ impl Tree {
     }
 }
 
-/// Encodes what is not saved of a directory, the lowest directories first. Returns its hash, and
+/// Encodes the unsaved parts of a directory, the lowest directories first. Returns its hash, and
 /// the directory as it is once all that is stored.
 fn saved(node: &Arc<Node>, contents: &mut Vec<Content>) -> (Hash, Arc<Node>) {
     let index = match &**node {

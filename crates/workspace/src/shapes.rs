@@ -1,4 +1,4 @@
-//! Checks what stored trees state of themselves: kinds, names, totals, levels, paths and symlinks.
+//! Checks the facts that stored trees state: kinds, names, totals, levels, paths and symlinks.
 //! Reads no file.
 //!
 //! A hostile writer may have made the contents up. A directory states the totals of those in it,
@@ -83,7 +83,7 @@ impl<'a> Shapes<'a> {
         self.check_new(root).await.map(drop)
     }
 
-    /// Checks a tree, and returns what no tree before it has.
+    /// Checks a tree, and returns the contents that no tree before it has.
     pub(super) async fn check_new(&mut self, root: Hash) -> Result<NewContents, TreeError> {
         let mut new = NewContents::default();
         if !self.measured.contains_key(&root) {
@@ -197,7 +197,7 @@ impl Directory {
             Slot::Symlink(target) => {
                 let levels = climb(target);
                 let climb = (levels > 0).then(|| Climb {
-                    // One more than above its directory, since a shape counts from above the name.
+                    // One level more, since a shape counts from the directory that has the name.
                     levels: levels + 1,
                     name: Arc::clone(name),
                     target: Arc::clone(target),
@@ -213,7 +213,7 @@ impl Directory {
 }
 
 impl Shape {
-    /// Adds what is below a name.
+    /// Adds the entries below a name.
     fn add(&mut self, name_bytes: usize, below: &Self) {
         let slash = usize::from(below.path_bytes > 0);
         self.levels = self.levels.max(1 + below.levels);

@@ -10,8 +10,8 @@ use values::session::Hash;
 /// The same directory in several trees; `None` in those without it.
 pub(super) type Sides<const N: usize> = [Option<Arc<Node>>; N];
 
-/// Loads directories in batches. Returns the names of each one that may differ: of a large
-/// directory, only those in parts that not all trees have.
+/// Loads directories in batches. Returns the names in each directory that may differ: of a large
+/// directory, only names in parts that not all trees have.
 pub(super) async fn load_differing<'a, const N: usize>(
     directories: &'a [Sides<N>],
     contents: [&dyn Contents; N],
@@ -59,7 +59,7 @@ fn differing_parts<const N: usize>(indexes: [Option<&Index>; N]) -> [Vec<&Arc<Pa
     parts.map(|parts| parts.iter().filter(|part| !is_shared(part)).collect())
 }
 
-/// Iterates over the names of directories, in order, with what each has under the name.
+/// Iterates over the names of directories, in order, with the entry of each under the name.
 pub(super) fn by_name<'a, const N: usize>(
     directories: &[Vec<&'a Item>; N],
 ) -> impl Iterator<Item = (&'a str, [Option<&'a Slot>; N])> {

@@ -14,7 +14,7 @@ pub(super) fn is_cut(name: &str) -> bool {
     blake3::hash(name.as_bytes()).as_bytes()[0] >> 1 == 0
 }
 
-/// Returns whether entries, in order, are exactly what a part of a large directory may have.
+/// Returns whether entries, in order, form exactly one part of a large directory.
 pub(super) fn is_part<'a>(mut names: impl ExactSizeIterator<Item = &'a str>, is_last: bool) -> bool {
     let count = names.len();
     match names.position(is_cut) {

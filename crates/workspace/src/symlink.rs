@@ -1,7 +1,8 @@
 //! The targets of symlinks: relative, and inside the tree.
 //!
-//! The check is lexical: it does not know what the names of a target are. A target may still lead
-//! out of the tree through another symlink. `resolve.rs` finds that when it follows them.
+//! The check is lexical: it does not know the kinds of the entries on the way to a target. A target
+//! may still lead out of the tree through another symlink. `resolve.rs` finds that when it follows
+//! them.
 
 use super::error::TreeError;
 use super::limits::MAX_PATH_BYTES;

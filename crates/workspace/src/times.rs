@@ -30,8 +30,8 @@ impl Tree {
         }
     }
 
-    /// Gives the files that differ from those of an earlier tree a time of now, as if they were
-    /// written now. A file that was changed after another one stays newer than that one.
+    /// Gives each file that differs from an earlier tree a current time, as if it were written now.
+    /// A file that was changed after another one stays newer than the other.
     pub async fn changed_now(self, before: &Self, now: u64) -> Result<Self, TreeError> {
         let changes = before.diff(&self, MAX_FILES).await?.changes;
         let mut tree = self;

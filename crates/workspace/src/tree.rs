@@ -1,4 +1,4 @@
-//! The tree: an immutable value. Other files have what it can do.
+//! The tree: an immutable value. Its operations are in other files.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,10 +14,10 @@ use values::tenant::TenantId;
 
 /// An immutable tree of files.
 ///
-/// Clones are cheap. Each change returns a new tree, which shares what it leaves alone. Directories
+/// Clones are cheap. Each change returns a new tree, which shares all unchanged parts. Directories
 /// are loaded when they are first needed. New files stay in memory until [`save`](Self::save).
 ///
-/// Paths follow symlinks like those of an operating system.
+/// Paths follow symlinks as in an operating system.
 #[derive(Debug, Clone)]
 pub struct Tree {
     root: Arc<Node>,

@@ -14,7 +14,7 @@ use super::tree::Tree;
 
 impl Tree {
     /// Returns everything below a directory, depth first by name. `None` means the root. A
-    /// directory comes before what is in it. Symlinks below the directory are not followed.
+    /// directory comes before its entries. Symlinks below the directory are not followed.
     pub async fn walk(&self, dir: Option<&FilePath>) -> Result<Vec<(FilePath, Entry)>, TreeError> {
         let (node, real_path) = self.directory(dir).await?;
         self.walk_node(&node, dir, real_path.as_ref()).await

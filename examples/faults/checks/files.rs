@@ -21,13 +21,13 @@ const INTERRUPTED: [&str; 3] = [
     "the worker was shut down and killed the command",
 ];
 
-/// What the messages of a session say about its files.
+/// The files of a session, as its messages describe them.
 #[derive(Debug, Default)]
 struct Expected {
     files: BTreeMap<String, String>,
     /// The words of commands by their files.
     words: BTreeMap<String, String>,
-    /// What the results of commands say that have failed.
+    /// The results of failed commands.
     failures: Vec<String>,
 }
 

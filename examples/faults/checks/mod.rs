@@ -1,4 +1,4 @@
-//! What must hold at the end, independently of what happened meanwhile.
+//! Checks of promises at the end. They hold after any mishap.
 
 mod effects;
 mod events;
@@ -21,10 +21,10 @@ use crate::ledger::Effect;
 /// The statuses that nothing follows on.
 const TERMINAL: [&str; 6] = ["completed", "stopped", "waiting", "answered", "failed", "cancelled"];
 
-/// What the checks found.
+/// The findings of the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// What was promised and does not hold, each with the run's facts.
+    /// The broken promises, each with the facts of its run.
     pub(crate) violations: Vec<String>,
     /// The number of sessions that were read and verified.
     pub(crate) sessions: usize,

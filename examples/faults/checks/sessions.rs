@@ -21,7 +21,7 @@ pub(super) struct ToolAnswer {
     pub(super) request: u64,
     /// The tool.
     pub(super) tool: String,
-    /// What the model read.
+    /// The text for the model.
     pub(super) text: String,
     /// Whether it is an error.
     pub(super) is_error: bool,

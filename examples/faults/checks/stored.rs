@@ -1,4 +1,4 @@
-//! What the database holds in the end, read past the service.
+//! Checks rows at the end, read from the database and not through the service.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ fn request_of(metadata: &str) -> u64 {
     metadata["request"].as_u64().unwrap_or_default()
 }
 
-/// What nothing may be left of.
+/// The rows of which none may be left.
 const LEFTOVERS: [(&str, &str); 6] = [
     ("runs in the queue", "select count(*) from run_queue"),
     ("entries of journals", "select count(*) from run_journal"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
 use agent_runtime::cli;
+use net::http_client::client_builder;
 
 pub(crate) use self::settings::{AGENT, APPROVER, Settings, write, write_worker};
 use self::tool::EffectTool;
@@ -38,15 +39,19 @@ pub(crate) fn lasting_process() -> String {
 }
 
 /// Runs a command of the service; the word after the program's name is the ledger's address.
-pub(crate) fn main(mut words: Vec<OsString>) -> ExitCode {
+pub(crate) fn main(mut words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let ledger = words.remove(1).to_string_lossy().into_owned();
+    let http = client_builder()?.build()?;
     let tools = [(MARK, true), (CHARGE, false)];
-    let tools = tools.map(|(name, idempotent)| Arc::new(EffectTool::new(name, idempotent, &ledger)) as _);
-    cli::main_with(
+    let tools = tools.map(|(name, idempotent)| {
+        let tool = EffectTool::new(name, idempotent, &ledger, http.clone());
+        Arc::new(tool) as _
+    });
+    Ok(cli::main_with(
         words,
         Extensions {
             tools: tools.into(),
             ..Extensions::default()
         },
-    )
+    ))
 }

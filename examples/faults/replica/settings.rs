@@ -16,7 +16,7 @@ pub(crate) const AGENT: &str = "worker";
 /// The agent whose runs wait for answers.
 pub(crate) const APPROVER: &str = "approver";
 
-/// What is particular to one replica.
+/// The settings of one replica.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// Its number.

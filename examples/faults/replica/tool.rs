@@ -30,7 +30,7 @@ struct Arguments {
 
 impl EffectTool {
     /// Makes the tool.
-    pub(super) fn new(name: &str, idempotent: bool, ledger: &str) -> Self {
+    pub(super) fn new(name: &str, idempotent: bool, ledger: &str, http: reqwest::Client) -> Self {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: "Has an effect.".to_owned(),
@@ -47,7 +47,7 @@ impl EffectTool {
         Self {
             spec,
             ledger: ledger.to_owned(),
-            http: reqwest::Client::new(),
+            http,
         }
     }
 

@@ -28,8 +28,8 @@ use crate::report::{Report, megabytes, milliseconds, progress};
 use crate::sample::Sample;
 use crate::service::{Launcher, provider_settings};
 
-/// What each tenant may do, and how large a session may get here: larger than by default, so that
-/// the worst one is worse.
+/// The limits of each tenant, and of a session. Sessions may be larger than by default, so that the
+/// worst one is worse.
 const SETTINGS: [(&str, &str); 10] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__REQUESTS_PER_SECOND", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "4"),
@@ -51,7 +51,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long the worst tenant works before the measurement.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// What the light requests are.
+/// A kind of light request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Light {
     /// A run of one completion, and reading it.

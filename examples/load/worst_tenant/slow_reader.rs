@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
-/// What it reads at a time, and how long it waits then: 64 kB a second.
+/// The bytes of one read, and the pause after it: 64 kB a second.
 const PIECE: usize = 6_400;
 const PAUSE: Duration = Duration::from_millis(100);
 const RECEIVE_BUFFER: u32 = 4_096;

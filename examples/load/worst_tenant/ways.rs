@@ -1,5 +1,5 @@
-//! What the worst tenant does. It repeats a refused request after a short pause, as by a
-//! client that heeds no `Retry-After`.
+//! The ways of the worst tenant. It repeats a refused request after a short pause, as by a client
+//! that heeds no `Retry-After`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,9 +31,9 @@ const ITEMS: usize = 200;
 /// A way to do its worst.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
-    /// What the tenant does, after "another one".
+    /// The act of the tenant, to be read after "another one".
     pub(super) name: &'static str,
-    /// What of others it is aimed at.
+    /// The requests of others at which it is aimed.
     pub(super) against: Light,
     /// How many do it at once.
     callers: usize,
@@ -96,7 +96,7 @@ pub(super) fn all() -> Vec<Way> {
     ]
 }
 
-/// What became of the requests of the worst tenant.
+/// The outcomes of the requests of the worst tenant.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Done {
     /// How many it made.

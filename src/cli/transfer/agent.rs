@@ -28,8 +28,8 @@ pub(super) struct PortableAgent {
     definition: Arc<AgentDefinition>,
 }
 
-/// Returns the definitions that sessions name, and the current ones with which they are continued,
-/// also those of subagents at any depth.
+/// Returns the definitions that sessions name, and the current definitions with which they are
+/// continued, also of subagents at any depth.
 pub(super) async fn agents_of(
     store: &dyn Store,
     agents: &AgentDirectory,
@@ -68,7 +68,7 @@ impl PortableAgent {
         }
     }
 
-    /// Stores the version. Makes it the one that runs use if there is no agent of this name.
+    /// Stores the version. Runs use it if there is no agent of this name yet.
     pub(super) async fn store(
         self,
         store: &dyn Store,

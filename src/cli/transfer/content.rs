@@ -61,8 +61,8 @@ impl PortableContent {
         matches!(self.kind, Kind::Chunks)
     }
 
-    /// Decodes the content and checks its hash. The hash of a list of chunks is that of the whole
-    /// file, whose chunks must be stored already.
+    /// Decodes the content and checks its hash. The hash of a list of chunks is the hash of the
+    /// whole file, whose chunks must be stored already.
     pub(super) async fn into_content(self, store: &dyn Store, tenant: &TenantId) -> anyhow::Result<Content> {
         let hash = self.hash;
         let bytes = match (self.text, self.base64) {

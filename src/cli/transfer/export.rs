@@ -73,7 +73,7 @@ pub(in crate::cli) async fn export(store: &dyn Store, agents: &AgentDirectory, a
     ))?)
 }
 
-/// Adds the sessions of subagents, each after those that it continues.
+/// Adds the sessions of subagents, each after its ancestors.
 async fn with_subagents(
     store: &dyn Store,
     tenant: &TenantId,
@@ -177,7 +177,7 @@ impl<'a> Export<'a> {
     }
 
     /// Writes a session, after the contents of its files that are not in the file yet, and after
-    /// its run. The run of a subagent's session is that of its parent's session.
+    /// its run. The session of a subagent has the run of its parent agent's session.
     async fn add(&mut self, head: &SessionHead) -> anyhow::Result<()> {
         let session_id = head.session_id;
         let removed = || anyhow!("the session {session_id} was removed meanwhile");

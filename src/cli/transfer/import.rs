@@ -1,5 +1,5 @@
-//! `sessions import`. Checks every hash before it writes. What is stored already is skipped, so an
-//! import can be repeated.
+//! `sessions import`. Checks every hash before it writes. Stored sessions are skipped, so an import
+//! can be repeated.
 
 use std::fs::File;
 use std::io;

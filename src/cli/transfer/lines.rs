@@ -14,7 +14,7 @@ use values::json::without_mark;
 const LEAST_LIMIT: usize = 7 * MAX_CONTENT_BYTES;
 /// How many parts of a session the longest line has room for.
 const PARTS: usize = 2;
-/// The memory that the decoder may take for what a file repeats, as a power of two.
+/// The memory that the decoder may take for repeated parts of a file, as a power of two.
 const MAX_WINDOW: u32 = 23;
 
 /// The lines of a file.

@@ -2,7 +2,7 @@
 //!
 //! The file is zstd around lines of JSON. The first line names the format, the last one has counts,
 //! so a file that was cut is noticed. In between come the sessions, each after its parent, after
-//! the contents of its files, and after the record of its run. Those of subagents come after the
+//! the contents of its files, and after the record of its run. Sessions of subagents come after the
 //! line itself, and the definitions of agents before it. Sessions keep their ids and hashes.
 
 mod agent;

@@ -18,7 +18,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// Opens a file, or standard output for `-`. Returns also what the export is written to.
+    /// Opens a file, or standard output for `-`. Also returns the writer of the export.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Box<dyn Write + Send>)> {
         if path == Path::new("-") {
             return Ok((Self::Standard, Box::new(io::stdout())));
@@ -36,7 +36,7 @@ impl Output {
         Ok((Self::File { file, partial, path }, Box::new(written)))
     }
 
-    /// Returns what the user calls it.
+    /// Returns its name for the user.
     pub(super) fn name(&self) -> String {
         match self {
             Self::File { path, .. } => path.display().to_string(),

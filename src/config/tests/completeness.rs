@@ -1,4 +1,4 @@
-//! Compares `config/default.toml` with what modules read.
+//! Compares `config/default.toml` with the keys that modules read.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn somebody_reads_every_key_of_the_default_file() {
         let last = key.len() - 1;
         for (at, name) in key.iter_mut().enumerate() {
             if name.as_str() == ANY {
-                // The second name may be that of a provider.
+                // The second name may be the name of a provider.
                 (if at == 1 { "demo" } else { "main" }).clone_into(name);
             }
         }

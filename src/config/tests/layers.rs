@@ -44,7 +44,7 @@ fn the_defaults_are_the_documented_ones() {
     let runs = config.runs;
     assert_eq!((runs.default_agent.as_str(), runs.max_concurrent), ("demo", 1024));
     assert_eq!(runs.shutdown_grace, Duration::from_secs(20));
-    let calls = config.tool_calls;
+    let calls = config.call_limits;
     assert_eq!((calls.concurrency, calls.timeout), (8, Duration::from_mins(1)));
     let queue = config.queue;
     assert_eq!((queue.role, queue.concurrency), (ProcessRole::All, 64));

@@ -1,4 +1,4 @@
-//! The forms that a client fills in about an open call, and what they say.
+//! The forms that a client fills in about an open call, and their meaning.
 //!
 //! A form is a flat object. Input for a tool has a form for each question of the tool. The result
 //! of a client tool with another schema is asked for as one text.
@@ -51,7 +51,8 @@ pub(super) fn forms_of(call: &OpenCall) -> Result<Option<Vec<Form>>, ErrorData> 
     Ok(Some(forms))
 }
 
-/// Returns what the responses to all forms of a call say. A form that is declined denies the call.
+/// Returns the answer that the responses to all forms of a call give. A form that is declined
+/// denies the call.
 pub(super) fn content_of(
     call: &OpenCall,
     filled: impl IntoIterator<Item = (Form, Value)>,
@@ -183,7 +184,7 @@ fn result_form(call: &OpenCall) -> Result<Form, ErrorData> {
 fn question_forms(call: &OpenCall) -> Option<Vec<Form>> {
     let questions = call.response_schema.get("properties")?.as_object()?;
     if questions.is_empty() {
-        // Who accepts the empty form lets the call go on.
+        // A caller that accepts the empty form lets the call continue.
         return Some(vec![own_form(FormKind::Object, &call.response_schema)?]);
     }
     let forms = questions.iter();

@@ -88,7 +88,7 @@ impl Message {
         }
     }
 
-    /// Returns whether nobody waits for a response: it is one itself.
+    /// Returns whether the message is itself a response.
     pub(super) fn is_response(&self) -> bool {
         self.method.is_empty()
     }

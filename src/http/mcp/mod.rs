@@ -1,7 +1,7 @@
 //! `/mcp`: agents as tools and sessions as resources, for clients of the Model Context Protocol.
 //!
 //! The endpoint is stateless. Every request is served alone, by any replica: it needs no session of
-//! the protocol, and what a later request needs is in the store or in a signed `requestState`.
+//! the protocol, and the store or a signed `requestState` has the data for later requests.
 //!
 //! ```text
 //! endpoint.rs   origin, body, limits        what /v1 checks, too

@@ -37,7 +37,8 @@ pub(super) async fn result_of(server: &McpServer, run: &RunRecord) -> CallToolRe
     }
 }
 
-/// Holds room for what a large run shows until it has been sent. Returns the bytes of its texts.
+/// Holds room for the response of a large run until it has been sent. Returns the bytes of its
+/// texts.
 pub(super) async fn hold_room(server: &McpServer, run: &RunRecord) -> usize {
     let bytes = run.output_text().len() + json_length(&run.value) + json_length(&run.open_calls);
     if bytes > SMALL && !server.holds_room() {

@@ -23,7 +23,7 @@ pub(super) async fn report(mut events: Follower, peer: Peer<RoleServer>, token: 
     }
 }
 
-/// Returns what a client shows of an event; `None` for events that are no progress.
+/// Returns an event as progress for a client; `None` for events that are no progress.
 fn words_of(event: &RunEventPayload) -> Option<String> {
     match event {
         RunEventPayload::Resumed { attempts, .. } => Some(format!("another process continues: attempt {attempts}")),

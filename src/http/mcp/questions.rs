@@ -26,8 +26,8 @@ pub(super) fn can_ask(capabilities: Option<&ClientCapabilities>) -> bool {
     elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 
-/// Returns the questions about each open call that has not expired; `None` if there is none, or one
-/// that this version can't ask. Holds room for large ones until they have been sent.
+/// Returns the questions about each open call that has not expired; `None` if there is none, or
+/// this version can't ask one of them. Holds room for large ones until they have been sent.
 pub(super) async fn requests(
     server: &McpServer,
     run: &Arc<RunRecord>,

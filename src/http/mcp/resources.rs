@@ -1,5 +1,5 @@
-//! Sessions and their files as resources. A committed session never changes, so a client may hold
-//! what it has read for a day.
+//! Sessions and their files as resources. A committed session never changes, so a client may cache
+//! it for a day.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,7 +43,7 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 const COPIES: u64 = 5;
 /// How long a client may use a list of sessions, in milliseconds.
 const LIST_TTL_MS: u64 = 1_000;
-/// The same for what never changes.
+/// The same for resources that never change.
 const FIXED_TTL_MS: u64 = 86_400_000;
 const JSON: &str = "application/json";
 

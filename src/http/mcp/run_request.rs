@@ -1,4 +1,4 @@
-//! Makes the requests for runs. They are those of `POST /v1/runs`.
+//! Makes the requests for runs. The fields are the fields of `POST /v1/runs`.
 
 use crate::http::auth::Call;
 use crate::run::{InputMessage, OnDisconnect, RequestKey, RunRequest};

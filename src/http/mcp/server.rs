@@ -37,7 +37,7 @@ impl McpServer {
         self.sent.lock().is_some()
     }
 
-    /// Returns whether the caller's key allows what a scope names.
+    /// Returns whether the caller's key has a scope.
     pub(super) fn may(&self, scope: Scope) -> bool {
         self.call.check_scope(scope).is_ok()
     }

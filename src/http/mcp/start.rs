@@ -23,7 +23,7 @@ pub(super) fn answering(
 ) -> Result<RunRequest, ErrorData> {
     let bytes = canonical_bytes(&answers).map_err(|error| ErrorData::from(Problem::internal(error)))?;
     let key = RequestKey {
-        // No key of a caller has a space, so that nobody else can take it.
+        // No key of a caller has a space, so no caller can take it.
         key: format!("mcp answers {}", run.summary.run_id),
         digest: hash_content(&bytes),
         valid_until: Some(expires_at(run)),

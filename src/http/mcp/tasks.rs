@@ -1,4 +1,4 @@
-//! Runs as tasks (SEP-2663). The id of a task is that of its first run.
+//! Runs as tasks (SEP-2663). The id of a task is the id of its first run.
 //!
 //! A task that waits for input has ended its run. The record of that run names the run that answers
 //! it, so every replica finds it, also after a restart. A run that fails gives the calls back, and

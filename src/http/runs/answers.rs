@@ -18,9 +18,9 @@ use values::ids::RunId;
 
 /// Answers the open calls of a run, and so continues its session.
 ///
-/// The body is that of `POST /v1/runs` without `base_session_id` and `thread`, and so is the
-/// response. The new run continues the session of the waiting run, and its thread if the waiting
-/// run moved one.
+/// The body has the fields of `POST /v1/runs` without `base_session_id` and `thread`, and the
+/// response is the same. The new run continues the session of the waiting run, and its thread if
+/// the waiting run moved one.
 #[utoipa::path(post, path = "/v1/runs/{run_id}/answers", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header),

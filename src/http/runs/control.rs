@@ -44,7 +44,7 @@ pub(in crate::http) struct SteeringView {
 /// The problems of routes that control an active run.
 const CONTROL_PROBLEMS: &[ProblemCode] = &[ProblemCode::RunNotFound, ProblemCode::RunUnreachable];
 
-/// Ends a run with what it has.
+/// Ends a run with its messages so far.
 ///
 /// The step at work is cut, and the session is published with the status `stopped`. May be
 /// repeated. The response has no output: reading it takes the scope `sessions:read`.

@@ -43,8 +43,8 @@ pub(in crate::http) struct CreateRun {
     /// session.
     #[schema(format = Uuid)]
     environment_from: Option<String>,
-    /// The agent; by default that of the base session, or of the run before it on the thread, else
-    /// `runs.default_agent`.
+    /// The agent; by default the agent of the base session, or of the previous run on the thread,
+    /// else `runs.default_agent`.
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
     /// The messages to add to the conversation. Only a request with answers may leave them out.
@@ -73,31 +73,30 @@ pub(in crate::http) struct CreateRun {
     webhook: Option<RunWebhook>,
     /// The model of this run only; by default the session's, else the agent's.
     model: Option<ModelRef>,
-    /// How the model generates, for this session and those that continue it. An absent parameter
-    /// has the agent's value; null makes all of them the agent's again. There are no `extra`
-    /// fields.
+    /// How the model generates, for this session and its descendants. An absent parameter has the
+    /// agent's value; null makes all of them the agent's again. There are no `extra` fields.
     #[serde(default)]
     #[schema(value_type = Option<ModelParameters>)]
     parameters: Setting<ModelParameters>,
-    /// Instructions instead of the agent's, for this session and those that continue it: a template
-    /// like the agent's. Null makes them the agent's again.
+    /// Instructions instead of the agent's, for this session and its descendants: a template like
+    /// the agent's. Null makes them the agent's again.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     system_prompt: Setting<String>,
-    /// The tools of the agent that the model may call, for this session and those that continue it.
-    /// Null allows all of them again.
+    /// The tools of the agent that the model may call, for this session and its descendants. Null
+    /// allows all of them again.
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     tools: Setting<Vec<String>>,
-    /// Limits; those that are absent come from the agent.
+    /// Limits; absent ones come from the agent.
     budget: Option<ExecutionBudget>,
-    /// Key-value pairs of the run, merged into those of the session, where null removes a key: at
-    /// most 64 keys and 16 KiB.
+    /// Key-value pairs of the run, merged into the metadata of the session, where null removes a
+    /// key: at most 64 keys and 16 KiB.
     metadata: Option<Object>,
     /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
     variables: Option<BTreeMap<String, Value>>,
-    /// The shape of the final output, for this session and those that continue it; by default the
-    /// agent's, else the session's.
+    /// The shape of the final output, for this session and its descendants; by default the agent's,
+    /// else the session's.
     response_format: Option<ResponseFormat>,
     /// The policy when another run continues the same base session; by default `fork`. Open calls
     /// are answered once, unless the request asks for a fork.
@@ -106,7 +105,7 @@ pub(in crate::http) struct CreateRun {
     /// with an idempotency key continues, a stream on a thread stops, and any other run is
     /// cancelled.
     on_disconnect: Option<OnDisconnect>,
-    /// The events that the run emits besides its own: those of subagents, or none by default.
+    /// The events that the run emits besides its own: events of subagents, or none by default.
     events: Option<EventOptions>,
     /// The session of the waiting run that the request answers, which its thread must point to.
     #[serde(skip)]

@@ -40,8 +40,8 @@ const DROPPED: &str = "stream.dropped";
 ///
 /// The `id` of an event is its number, its `event` the name, its `data` JSON. After the terminal
 /// event the stream ends. A reader that is dropped reads a last event `stream.dropped`, which has
-/// no `id`. One that comes back with the last event by `Last-Event-ID` is answered 204, after which
-/// a browser does not come again.
+/// no `id`. A reader that reconnects after the terminal event, by `Last-Event-ID`, gets 204, after
+/// which a browser does not reconnect.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
     ("after" = Option<i64>, Query, minimum = 0, description = "The number of the last event that the reader has; by default 0, so that the first event comes first"),

@@ -28,7 +28,7 @@ use values::session::{Bundle, BundleDiff, StatesDiff, diff_bundles, diff_states}
 pub struct SessionDiff {
     /// The session in the path.
     left_session_id: SessionId,
-    /// The other one.
+    /// The other session.
     right_session_id: SessionId,
     /// The differences.
     #[serde(flatten)]

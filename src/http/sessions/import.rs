@@ -37,7 +37,7 @@ const IMPORT_PROBLEMS: &[ProblemCode] = &[
 
 /// Makes a session of given states, without a run.
 ///
-/// The response shows what the request has brought, so it needs no scope to read.
+/// The response shows only data of the request, so it needs no scope to read.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
     ("Idempotency-Key" = Option<String>, Header),
 ), request_body = ImportSession, responses(

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/sessions`. It accepts what `GET /v1/sessions/{session_id}` returns; most
+//! The body of `POST /v1/sessions`. It accepts a response of `GET /v1/sessions/{session_id}`; most
 //! fields are optional.
 
 use serde::Deserialize;
@@ -40,8 +40,8 @@ const CONTEXT_KEYS: [&str; 13] = [
     "updated_at",
 ];
 
-/// The most executions an imported agent can have had: what every JSON reader takes for the same
-/// number.
+/// The most executions an imported agent can have had: the largest number that every JSON reader
+/// reads exactly.
 const MAX_EXECUTION_COUNT: u64 = 1 << 53;
 
 /// A session to make.

@@ -52,7 +52,7 @@ const FOREIGN: [&str; 16] = [
     "file_data",
 ];
 
-/// The fields of a part by its type: what [`ContentPart`] has, and nothing else.
+/// The fields of a part by its type: exactly the fields of [`ContentPart`].
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum ImportPart {

@@ -71,7 +71,7 @@ impl Page {
         self.from + self.messages.len() as u64
     }
 
-    /// Truncates the messages after the one that reaches the bytes of a page.
+    /// Truncates the messages after the message that reaches the bytes of a page.
     pub(super) fn cut(mut self) -> Self {
         let lengths = self.messages.iter().map(|message| json_length(&**message));
         let count = count_reaching(PAGE_BYTES, lengths);
@@ -156,8 +156,8 @@ impl PageReader {
     }
 }
 
-/// Encodes messages from `index` on, up to the one that completes a chunk. Returns the remaining
-/// messages and their first index.
+/// Encodes messages until a chunk is complete. `next` is the index of the first one. Returns the
+/// remaining messages, their first index, and the text.
 fn encode(
     mut page: VecDeque<Arc<Message>>,
     mut next: u64,

@@ -144,7 +144,7 @@ impl AgentChecks {
             let model = format!("{provider}/any").parse::<ModelRef>().ok();
             let model = model.filter(|model| model.provider() == provider);
             let known = model.map(|model| self.models.check(&model));
-            if !matches!(known, Some(Ok(()) | Err(ModelLookupError::UnknownModel { .. }))) {
+            if matches!(known, None | Some(Err(ModelLookupError::UnknownProvider { .. }))) {
                 return Err(invalid("provider_tools")(format!("no provider is named {provider:?}")));
             }
         }

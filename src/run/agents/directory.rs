@@ -208,8 +208,8 @@ impl AgentDirectory {
         Ok(AgentList { agents, is_last })
     }
 
-    /// Returns the name of a similar agent that the tenant may have meant, among those that the
-    /// caller may see.
+    /// Returns the name of a similar agent that the tenant may have meant, among the agents that
+    /// the caller may see.
     pub async fn similar(
         &self,
         tenant: &TenantId,

@@ -204,7 +204,7 @@ impl HeldLease {
         self.handover.departure.cancel();
     }
 
-    /// Adds an emitted event to those that are not persisted yet.
+    /// Adds an emitted event, which is not persisted yet.
     pub(in crate::run) fn emitted(&self, event: Arc<RunEvent>) {
         self.unpersisted.lock().push(event);
     }

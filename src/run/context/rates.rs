@@ -1,5 +1,5 @@
 //! Counts the requests of this process, for the rate limits of tenants. Used while the board, which
-//! counts those of all processes, is unavailable.
+//! counts the requests of all processes, is unavailable.
 
 use std::collections::BTreeMap;
 use std::fmt;

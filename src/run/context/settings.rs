@@ -25,7 +25,7 @@ pub struct RunSettings {
     /// How long a shutdown lets runs finish before it cancels them.
     #[serde(deserialize_with = "duration::<0, 86_400_000, _>")]
     pub shutdown_grace: Duration,
-    /// The most bytes of the record of one run, including its steps and those of its subagents.
+    /// The most bytes of the record of one run, including the steps of its subagents.
     #[serde(deserialize_with = "integer::<_, 65_536, 536_870_912, _>")]
     pub max_record_bytes: u64,
     /// The most bytes of all large requests to models in flight. A tenant gets at most half of
@@ -40,7 +40,8 @@ pub struct SubagentSettings {
     /// The most subagents of a run in total.
     #[serde(rename = "max_subagents", deserialize_with = "integer::<_, 1, 100_000, _>")]
     pub max: usize,
-    /// The most active subagents of a run. Those that wait for their own subagents do not count.
+    /// The most active subagents of a run. Subagents that wait for their own subagents do not
+    /// count.
     #[serde(rename = "subagent_concurrency", deserialize_with = "integer::<_, 1, 1_024, _>")]
     pub concurrency: usize,
     /// The most active subagents in this process, in addition to one for each run.
@@ -71,7 +72,7 @@ pub struct QueueSettings {
     pub max_waiting: u32,
     /// The runs among which a priority counts.
     pub priority: PriorityScope,
-    /// The most attempts at a run. It fails if none of them ends it.
+    /// The most attempts at a run. A run that no attempt ends fails.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
 }

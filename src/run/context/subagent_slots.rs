@@ -75,7 +75,7 @@ impl SubagentSlots {
     /// Creates the slot of a run's own execution.
     pub(in crate::run) fn root(&self, tenant: &TenantId) -> ExecutionSlot {
         let slots = Slots {
-            // One less, since another subagent uses the slot of the run's own execution.
+            // One slot less, since another subagent uses the slot of the run's own execution.
             of_run: Arc::new(Semaphore::new(self.settings.concurrency.saturating_sub(1))),
             of_process: Arc::clone(&self.of_process),
             tenant: tenant.clone(),

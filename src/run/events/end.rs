@@ -64,8 +64,7 @@ impl EndEvents {
         self.first
     }
 
-    /// Returns the events after the one with the number `after`. Always includes the terminal
-    /// event.
+    /// Returns the events whose number is higher than `after`. Always includes the terminal event.
     pub(in crate::run) fn after(self, after: u64) -> impl Iterator<Item = Arc<RunEvent>> {
         let committed = self.committed.filter(|event| after < event.sequence);
         committed.into_iter().chain([self.terminal])

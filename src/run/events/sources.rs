@@ -31,7 +31,7 @@ pub(in crate::run) type Events = Vec<Arc<RunEvent>>;
 
 /// A source of events of runs.
 pub(in crate::run) trait EventSource: Send + Sync {
-    /// Reads the events after the one with the number `after`, without a gap. Returns none if this
+    /// Reads the events whose number is higher than `after`, without a gap. Returns none if this
     /// source does not have the next one.
     fn read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, after: u64)
     -> BoxFuture<'a, Result<Events, StoreError>>;

@@ -14,7 +14,7 @@ use values::ids::{BranchId, IdSource, MessageId, RunId};
 use values::message::{Message, Role};
 use values::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
 
-/// Exports the three states of the run, and those of its subagents, into a commit. The end of the
+/// Exports the three states of the run, and of each of its subagents, into a commit. The end of the
 /// run is missing. The creation time of the sessions is the end of the run.
 pub(in crate::run) async fn export(
     ids: &dyn IdSource,

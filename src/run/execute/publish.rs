@@ -3,8 +3,8 @@
 //! Retries while the store is unavailable. If the response of a commit was lost, reads the store
 //! before the run counts as failed. So callers always see the stored record.
 //!
-//! Steps, including those of subagents, are stored without the messages that a session contains.
-//! `read/mod.rs` adds these messages again.
+//! Steps, also of subagents, are stored without the messages that a session contains. `read/mod.rs`
+//! adds these messages again.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(in crate::run) async fn publish(
             Executed::Ended(ended)
         }
         Err(CommitError::LeaseLost) => Executed::Left,
-        // What another worker writes of the run may be in the way of this one.
+        // Rows that another worker has written for the run may refuse this commit.
         Err(_) if live.active.is_lost() => Executed::Left,
         Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
             Executed::Ended(ended.unpublished(cancellation))
@@ -170,7 +170,7 @@ pub(in crate::run) async fn store_record_later(
 
 /// Creates the stored end of a run, and sets the number of the last event in the record.
 fn run_end(ctx: &RunContext, live: &LiveEvents, record: &mut RunRecord, steps: Vec<StepRecord>) -> RunEnd {
-    record.summary.event_count = live.last_number(record.summary.status);
+    record.summary.event_count = live.begin_end(record.summary.status);
     run_end_of(ctx, live, record.clone(), steps)
 }
 

@@ -1,4 +1,5 @@
-//! Lists what is in a directory, a page at a time. Loads only the directories that a page needs.
+//! Lists the entries of a directory, a page at a time. Loads only the directories that a page
+//! needs.
 
 use std::cmp::Ordering;
 
@@ -13,8 +14,8 @@ struct Level {
 /// Returns the entries of a directory that come after a path, at most `max` of them. `None` means
 /// the root.
 ///
-/// Entries are in the order of their names. With `is_recursive`, a directory comes before what is
-/// in it. Symlinks are not followed.
+/// Entries are in the order of their names. With `is_recursive`, a directory comes before its
+/// entries. Symlinks are not followed.
 pub async fn list_after(
     tree: &Tree,
     directory: Option<&FilePath>,
@@ -87,7 +88,7 @@ mod tests {
         found.into_iter().map(|(path, _)| path.as_str().to_owned()).collect()
     }
 
-    /// `-` comes before `/` and `b` after it, so the order of texts would differ from that of
+    /// `-` comes before `/` and `b` after it, so the order of texts would differ from the order of
     /// names.
     #[tokio::test]
     async fn pages_of_any_length_list_everything_once() {

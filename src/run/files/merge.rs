@@ -1,4 +1,5 @@
-//! Merges the environment of a session into that of another one, over their common ancestor.
+//! Merges the environment of a session into the environment of another session, over their common
+//! ancestor.
 //!
 //! Files are merged as `workspace/merge.rs` says, variables and resources one by one. A side that
 //! left something alone takes over the change of the other side.
@@ -34,7 +35,7 @@ pub struct MergeRequest {
     pub idempotency: Option<RequestKey>,
 }
 
-/// Publishes a child session of the one session with the changes of the other one.
+/// Publishes a child session of one session, with the changes of the other one.
 pub async fn merge_files(ctx: &RunContext, tenant: &TenantId, request: MergeRequest) -> Result<ChildSession, Refusal> {
     let reserved = reserve(ctx, tenant, request.idempotency.as_ref()).await?;
     if let Some(earlier) = made_before(ctx, tenant, &reserved).await? {

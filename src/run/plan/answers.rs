@@ -96,7 +96,8 @@ pub(in crate::run) fn remembered_approvals(
     remembered.split_off(forgotten)
 }
 
-/// Returns the definitions of tools that a session has accepted, with those of new approvals.
+/// Returns the definitions of tools that a session has accepted, with definitions from new
+/// approvals.
 pub(in crate::run) fn accepted_pins(base: Option<&Arc<Bundle>>, new: Option<&[PinnedTool]>) -> ToolPins {
     let mut pins = base.map_or_else(ToolPins::default, |bundle| bundle.context.tool_pins.clone());
     for tool in new.into_iter().flatten() {

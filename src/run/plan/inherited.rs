@@ -14,7 +14,7 @@ use values::json::{Object, Value};
 use values::model_ref::ResponseFormat;
 use values::session::{Bundle, EnvironmentState, check_metadata, check_variables};
 
-/// Sets the variables of the request in the environment of a session: the one that the request
+/// Sets the variables of the request in the environment of a session: the session that the request
 /// names, or else the base. The result must meet the same limits as the variables of a request.
 pub(in crate::run) fn environment_of(
     session: Option<&Bundle>,
@@ -52,8 +52,8 @@ pub(in crate::run) fn response_format_of(
     asked.or_else(from_agent).or_else(from_session).unwrap_or_default()
 }
 
-/// Merges the metadata of the request into that of the base or, for a new line of sessions, of the
-/// agent. `null` removes a pair.
+/// Merges the metadata of the request into the metadata of the base or, for a new line of sessions,
+/// of the agent. `null` removes a pair.
 pub(in crate::run) fn session_metadata_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,

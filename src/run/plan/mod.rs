@@ -1,4 +1,5 @@
-//! Plans a run: refuses everything that can be refused, before anything is written.
+//! Plans a run: makes all checks that may refuse a request, before anything is written. `start.rs`
+//! and `accept.rs` check slots, the queue and conflicts with other runs.
 //!
 //! A budget in the request can tighten the agent's budget, never loosen it. `inherited.rs` combines
 //! the settings of the base, the agent and the request.
@@ -84,8 +85,8 @@ pub(super) struct RunPlan {
 struct Continued {
     /// `None` for a new line of sessions.
     session_id: Option<SessionId>,
-    /// Whether the run will continue a later session that does not exist yet, so that nobody knows
-    /// whether it has open calls.
+    /// Whether the run will continue a later session that does not exist yet, so that its open
+    /// calls are not known.
     is_awaited: bool,
 }
 
@@ -95,9 +96,8 @@ impl RunPlan {
         &self.accepted.request
     }
 
-    /// Returns whether the run goes into the queue. A run that answers open calls does, also one
-    /// whose base has expired calls only: it is accepted in the transaction that marks the calls as
-    /// answered.
+    /// Returns whether the run goes into the queue. A run that answers open calls always does, even
+    /// if all calls have expired: the transaction that accepts it also marks the calls as answered.
     pub(super) fn is_queued(&self) -> bool {
         self.request().asks_for_queue() || self.durability == Durability::Step || self.answered.is_some()
     }
@@ -125,7 +125,7 @@ pub(super) async fn plan(ctx: &RunContext, tenant: &TenantId, mut request: RunRe
     if let Some(thread) = &request.thread {
         let position = ctx.store.thread_start(tenant, thread).await?;
         continued.session_id = position.session_id;
-        // The session that it will continue does not exist yet, but its agent is known.
+        // The session that the run will continue may not exist yet, but its agent is known.
         if request.if_busy != IfBusy::Fork {
             // Answers are about calls that the caller has seen, so about none of that session.
             let names_calls = !request.answers.answers.is_empty() || request.base_session_id.is_some();
@@ -246,7 +246,7 @@ async fn plan_with(
     })
 }
 
-/// Returns the limits of the request and its agent, or else those of the service.
+/// Returns the limits of the request and its agent, or else of the service.
 fn budget_of(ctx: &RunContext, request: &RunRequest, agent: &AgentDefinition) -> ExecutionBudget {
     let asked = request.budget.clone();
     asked.tightest(&agent.budget).or(&ctx.settings.budget)
@@ -324,7 +324,7 @@ async fn find_agent(
     }
 }
 
-/// Reads the base. Refuses a request for another session than that of its thread.
+/// Reads the base. Refuses a request whose base differs from the session of its thread.
 async fn find_base(
     ctx: &RunContext,
     tenant: &TenantId,
@@ -348,8 +348,8 @@ async fn find_base(
     }
 }
 
-/// Returns the environment with which the run begins: that of the session that the request names,
-/// or else of the base, with the variables of the request.
+/// Returns the environment with which the run begins: the environment of the session that the
+/// request names, or else of the base, with the variables of the request.
 async fn find_environment(
     ctx: &RunContext,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! Chooses the models of a run: those of the request, of the session, or of the agent.
+//! Chooses the models of a run: from the request, the session, or the agent.
 //!
 //! Each model must exist and be allowed. If the cost is limited, each must have a price.
 

@@ -1,8 +1,7 @@
 //! One worker's attempt at one queued run.
 //!
 //! The attempt plans the run again as it was accepted. Then it executes and concludes it like every
-//! run. Its events continue after those of earlier workers. The usage of earlier workers still
-//! counts.
+//! run. Its events continue after the events of earlier workers, whose usage still counts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -119,7 +118,7 @@ async fn leaves_unreadable(ctx: &RunContext, leased: &LeasedRun, error: &Unreada
     is_left
 }
 
-/// Registers the run as active in this process. Its events continue after those of earlier
+/// Registers the run as active in this process. Its events continue after the events of earlier
 /// workers.
 async fn take_up(
     ctx: &Arc<RunContext>,

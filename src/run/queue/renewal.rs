@@ -111,7 +111,7 @@ pub(in crate::run) async fn deliver_messages(ctx: &RunContext, runs: &[Arc<Activ
     }
 }
 
-/// Delivers stored messages to a run: all of them at first, and later only those that are not
+/// Delivers stored messages to a run: all of them at first, and later only messages that are not
 /// applied yet.
 async fn fetch_messages(ctx: &RunContext, active: &ActiveRun) -> Result<(), StoreError> {
     let (store, inbox) = (&ctx.store, &active.inbox);

@@ -61,9 +61,9 @@ async fn lease_runs(ctx: &Arc<RunContext>, slots: Vec<RunSlot>) -> Result<bool, 
         let is_full = leased.len() == slots.len();
         for (leased, slot) in leased.into_iter().zip(slots) {
             let isolated = is_suspect(&leased).then(|| process.quarantine.enter());
-            let attempt = Box::pin(attempt(Arc::clone(ctx), leased, terms.until, None, Some(slot)));
+            let attempting = Box::pin(attempt(Arc::clone(ctx), leased, terms.until, None, Some(slot)));
             process.tasks.runs.spawn(async move {
-                attempt.await;
+                attempting.await;
                 drop(isolated);
             });
         }

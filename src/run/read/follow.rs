@@ -57,7 +57,7 @@ const POLLS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 #[derive(Debug)]
 pub struct Following {
     /// Whether the reader has all events up to the end of the run. Always `false` for a run with
-    /// several attempts, since the reader's number may be that of a lost event.
+    /// several attempts, since the reader's number may belong to a lost event.
     pub is_over: bool,
     /// The next events. A reader that already has the last event gets the end again.
     pub events: Follower,
@@ -382,7 +382,7 @@ impl Follower {
         Step::Continue
     }
 
-    /// Waits for what may never come. Returns `None` once the wait has timed out.
+    /// Waits for a change that may never come. Returns `None` once the wait has timed out.
     fn wait_for(&mut self, stall: Stall) -> Option<Step> {
         let since = self.stall.filter(|(known, _)| *known == stall);
         let (_, since) = *self.stall.insert(since.unwrap_or((stall, Instant::now())));

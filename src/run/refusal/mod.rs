@@ -84,7 +84,7 @@ pub enum Refusal {
     InvalidAnswers {
         /// The open calls.
         open: OpenCalls,
-        /// JSON pointers into the request, each with what is wrong; at least one.
+        /// JSON pointers into the request, each with the fault there; at least one.
         faults: Vec<(String, String)>,
     },
     /// The request answers calls, and its base session has no open calls.

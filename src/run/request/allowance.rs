@@ -1,4 +1,4 @@
-//! The limits of a run: those of its tenant, narrowed by those of the caller's API key.
+//! The limits of a run: the limits of its tenant, narrowed by the limits of the caller's API key.
 //!
 //! All such checks are in this file. A plan checks its budget, its agents and every model that a
 //! request, a session, an agent, a subagent or a hook names. A worker plans a queued run again,
@@ -32,14 +32,14 @@ impl<'a> Allowance<'a> {
     /// Refuses a request that exceeds a ceiling, so that its caller knows of the ceiling.
     pub(in crate::run) fn check_budget(&self, asked: &ExecutionBudget) -> Result<(), Refusal> {
         let ceiling = self.ceiling();
-        let above = above("budget.max_steps", asked.max_steps, ceiling.max_steps)
+        let refusal = above("budget.max_steps", asked.max_steps, ceiling.max_steps)
             .or_else(|| above("budget.max_tokens", asked.max_tokens, ceiling.max_tokens))
             .or_else(|| above("budget.max_seconds", asked.max_seconds, ceiling.max_seconds))
             .or_else(|| {
                 let dollars = |budget: &ExecutionBudget| budget.max_cost.map(Cost::dollars);
                 above("budget.max_cost", dollars(asked), dollars(&ceiling))
             });
-        above.map_or(Ok(()), Err)
+        refusal.map_or(Ok(()), Err)
     }
 
     /// Refuses an agent that the limits do not allow.

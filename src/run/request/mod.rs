@@ -24,8 +24,8 @@ use values::message::{ContentPart, Message, MessageTags, Role, Section};
 use values::model_ref::{ModelRef, ResponseFormat};
 use values::session::{Hash, OverrideChanges};
 
-/// A request to run an agent. The queue stores it as JSON, together with what was fixed when it was
-/// accepted: see `run/plan/accepted.rs`.
+/// A request to run an agent. The queue stores it as JSON, together with the choices made when it
+/// was accepted: see `run/plan/accepted.rs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// The session to continue; `None` for a new line of sessions. Beside a thread, the session to
@@ -48,7 +48,7 @@ pub struct RunRequest {
     /// How much of the run outlives its worker; by default the agent's setting. For an accepted
     /// run, the setting that applies.
     pub durability: Option<DurabilityChoice>,
-    /// The priority. Among the runs of a tenant, those of a higher priority are leased first.
+    /// The priority. Among the runs of a tenant, runs of a higher priority are leased first.
     pub priority: i16,
     /// The thread to continue and to move.
     pub thread: Option<ThreadName>,
@@ -69,7 +69,7 @@ pub struct RunRequest {
     pub metadata: Object,
     /// Variables to set in the environment; `null` removes one.
     pub variables: BTreeMap<String, Value>,
-    /// The format of the final response, for this session and those that continue it.
+    /// The format of the final response, for this session and its descendants.
     pub response_format: Option<ResponseFormat>,
     /// The effect of another run that continues the same base.
     pub conflict: ConflictPolicy,
@@ -125,8 +125,8 @@ impl RunRequest {
         }
     }
 
-    /// Returns whether the request asks for a run that outlives this process. Answers do: nobody
-    /// can give them again before it is known what became of the calls.
+    /// Returns whether the request asks for a run that outlives this process. Answers do: they
+    /// can't be given again before the fate of the calls is known.
     pub(super) fn asks_for_queue(&self) -> bool {
         self.mode == RunMode::Async
             || self.idempotency.is_some()

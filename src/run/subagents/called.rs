@@ -88,8 +88,8 @@ impl Called<'_> {
         }
     }
 
-    /// Merges the files of the subagent into those of its parent agent. Returns the environment of
-    /// its session, and what the model must know of a merge that failed.
+    /// Merges the files of the subagent into the files of its parent agent. Returns the environment
+    /// of its session, and a note for the model about a failed merge.
     async fn end_environment(&self) -> Result<(EnvironmentState, Option<String>), EnvironmentError> {
         let environment = &self.work.environment;
         if self.shares_environment() {

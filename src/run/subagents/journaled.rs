@@ -18,7 +18,8 @@ pub(super) struct JournaledSubagent {
     pub(super) session_id: SessionId,
     /// The version of the definition.
     pub(super) agent_version: Hash,
-    /// The environment that it began with; `None` if it shares that of its parent agent.
+    /// The environment with which it began; `None` if it shares the environment of its parent
+    /// agent.
     pub(super) begun_with: Option<Box<EnvironmentState>>,
     pub(super) progress: Progress,
 }
@@ -45,7 +46,8 @@ impl JournaledSubagent {
         }))
     }
 
-    /// Returns the environment that it has reached; `None` if it shares that of its parent agent.
+    /// Returns the environment that it has reached; `None` if it shares the environment of its
+    /// parent agent.
     pub(super) fn environment(&self) -> Option<&EnvironmentState> {
         let reached = self.progress.environment.as_ref().map(|persisted| &persisted.state);
         reached.or(self.begun_with.as_ref()).map(AsRef::as_ref)

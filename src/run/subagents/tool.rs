@@ -217,7 +217,7 @@ impl SubagentTool {
         }
     }
 
-    /// Returns the environment that a takeover begins with, unless it is that of the parent agent.
+    /// Returns the environment with which a takeover begins; `None` if it is the parent agent's.
     async fn begun_with(&self, environment: &Environment) -> Result<Option<EnvironmentState>, ToolError> {
         if self.subagent.workspace == SubagentWorkspace::Shared {
             return Ok(None);
@@ -359,7 +359,7 @@ impl SubagentTool {
     }
 }
 
-/// Combines hooks, those of the ancestors first. A hook that both attach with the same
+/// Combines hooks, hooks of the ancestors first. A hook that both attach with the same
 /// configuration is attached once.
 fn with_inherited(above: &[HookConfig], own: &[HookConfig]) -> Vec<HookConfig> {
     let added = own.iter().filter(|hook| !above.contains(hook));

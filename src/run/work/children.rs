@@ -38,7 +38,7 @@ impl Children {
         sessions.extend(below);
     }
 
-    /// Takes all sessions. Each comes before those of its subagents.
+    /// Takes all sessions. Each comes before the sessions of its subagents.
     pub(in crate::run) fn take(&self) -> Vec<SubagentSession> {
         std::mem::take(&mut *self.0.lock())
     }

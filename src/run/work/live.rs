@@ -33,7 +33,7 @@ struct LiveState {
     run: LiveRun,
     /// The number of the last event.
     sequence: u64,
-    /// Whether only the last events may still be emitted.
+    /// Whether only the events of the end may still be emitted.
     is_ending: bool,
     /// The session that is published.
     session: Option<SessionHead>,
@@ -170,14 +170,14 @@ impl LiveEvents {
             .collect()
     }
 
-    /// Returns the time.
+    /// Returns the time of the service's clock.
     pub(in crate::run) fn now(&self) -> Timestamp {
         self.ctx.clock.now()
     }
 
-    /// Returns the number of the terminal event for the given status, for the record. From now on
-    /// only the last events are emitted.
-    pub(in crate::run) fn last_number(&self, status: RunStatus) -> u64 {
+    /// Allows only the events of the end from now on. Returns the number of the last of them, for a
+    /// run that ends with this status.
+    pub(in crate::run) fn begin_end(&self, status: RunStatus) -> u64 {
         let mut state = self.state.lock();
         state.is_ending = true;
         state.sequence + EndEvents::count(status)
@@ -240,10 +240,10 @@ impl LiveEvents {
         let mut state = self.state.lock();
         state.result = None;
         if !std::mem::replace(&mut state.is_over, true) {
-            let attempt = state.run.fence;
+            let fence = state.run.fence;
             self.ctx
                 .board
-                .run_release(&self.active.tenant, self.active.run_id, attempt);
+                .run_release(&self.active.tenant, self.active.run_id, fence);
         }
     }
 }
@@ -291,7 +291,7 @@ impl Drop for LiveEvents {
         summary.status = RunStatus::Failed;
         summary.error = Some(Failure::panicked().into_error());
         summary.end(self.ctx.clock.now());
-        summary.event_count = self.last_number(summary.status);
+        summary.event_count = self.begin_end(summary.status);
         let run_id = summary.run_id;
         self.end(&Arc::new(RunRecord::without_output(summary)), None);
         self.ctx.board.run_close(&self.active.tenant, run_id);

@@ -34,7 +34,7 @@ use values::ids::SessionId;
 use values::tenant::TenantId;
 use workspace::environment::Environment;
 
-/// Creates the loop of an execution. The tools of a loop create those of subagents with it.
+/// Creates the loop of an execution. The tools of a loop create the loops of subagents with it.
 pub(super) type MakeLoop = fn(&Arc<RunContext>, &Arc<Work>) -> Result<AgentLoop, Failure>;
 
 /// The work of an execution.
@@ -95,7 +95,7 @@ pub(super) struct WorkJournal {
     pub(super) journals: Arc<dyn Journals>,
 }
 
-/// Returns the rules of the ancestors and those of an agent.
+/// Returns the rules of the ancestors and of an agent.
 pub(super) fn with_own_approvals(above: &[Arc<[ApprovalRule]>], agent: &AgentDefinition) -> Vec<Arc<[ApprovalRule]>> {
     let own = (!agent.approvals.is_empty()).then(|| agent.approvals.as_slice().into());
     above.iter().cloned().chain(own).collect()

@@ -10,7 +10,7 @@ use agent::state::{AgentState, ExecutionStatus, StopReason};
 use values::session::OpenCall;
 use values::usage::Usage;
 
-/// How the work of this process on a run ended.
+/// The end of the work of this process on a run.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made once a run and never kept")]
 pub(in crate::run) enum Executed {
@@ -52,8 +52,7 @@ impl Outcome {
         let mut summary = live.summary();
         summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
-        // A subagent's execution that can't continue, or whose call is aborted, has usage that is
-        // in no state.
+        // If a subagent can't continue, or its call is aborted, its usage is in no state.
         summary.usage = (live.lost() + state.usage()).at_least(live.spent());
         summary.answered_by = state.answered_by().cloned();
         summary.step_count = state.step_count() as u64;
@@ -111,7 +110,7 @@ impl Outcome {
         self.record.summary.status.has_session() && !cancellation.is_cancelled()
     }
 
-    /// Converts the outcome to that of a run without a session, since it was cancelled or failed.
+    /// Converts the outcome to an outcome without a session, since the run was cancelled or failed.
     pub(in crate::run) fn unpublished(mut self, cancellation: &CancellationToken) -> Self {
         self.record.open_calls = Vec::new();
         let summary = &mut self.record.summary;
@@ -122,7 +121,7 @@ impl Outcome {
         self
     }
 
-    /// Converts the outcome to that of a run that fails after its execution.
+    /// Converts the outcome to a failure after the execution.
     pub(in crate::run) fn failing(mut self, failure: Failure) -> Self {
         let summary = &mut self.record.summary;
         summary.status = RunStatus::Failed;

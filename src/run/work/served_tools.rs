@@ -25,8 +25,8 @@ pub(in crate::run) struct ServedTools {
 }
 
 impl ServedTools {
-    /// Finds the tools of the servers that the agent lists, and emits what can't be used. `pins`
-    /// are the definitions that the session has accepted.
+    /// Finds the tools of the servers that the agent lists, and emits a warning about each server
+    /// with unusable tools. `pins` are the definitions that the session has accepted.
     pub(in crate::run) async fn find(
         servers: &dyn ToolServers,
         plan: &RunPlan,
@@ -65,8 +65,8 @@ impl ServedTools {
         }
     }
 
-    /// Returns the tools of a subagent: those of the servers that both agents list. If the parent
-    /// agent chooses the tools of the subagent, only the chosen ones.
+    /// Returns the tools of a subagent: tools of servers that both agents list. If the parent agent
+    /// chooses the tools of the subagent, only the chosen ones.
     pub(in crate::run) fn of_subagent(&self, subagent: &SubagentConfig, agent: &AgentDefinition) -> Self {
         let is_listed = |served: &&ServedTool| agent.mcp.iter().any(|server| **server == *served.server);
         let is_chosen = |served: &&ServedTool| {
@@ -94,14 +94,14 @@ impl ServedTools {
         tools.into_iter().map(|served| Arc::clone(&served.tool)).collect()
     }
 
-    /// Returns the tools whose definition has changed, by name. Leaves out taken names, which stand
-    /// for other tools of the agent.
+    /// Returns the tools whose definition has changed, by name. Leaves out taken names, which other
+    /// tools of the agent have.
     pub(in crate::run) fn changed(&self, taken: &BTreeSet<String>) -> BTreeMap<String, PinnedTool> {
         let changed = self.changed.iter().filter(|(name, _)| !taken.contains(*name));
         changed.map(|(name, tool)| (name.clone(), tool.clone())).collect()
     }
 
-    /// Returns the definitions that the session has accepted, with those that are new to it.
+    /// Returns the definitions that the session has accepted, and the new ones.
     pub(in crate::run) fn pins(&self) -> &ToolPins {
         &self.pins
     }

@@ -9,9 +9,9 @@ use std::path::Path;
 pub(super) struct Block {
     /// The line of its opening fence, from 1.
     pub(super) line: usize,
-    /// What stands behind the fence: `sh`, `json`, `text`, `toml`.
+    /// The word after the fence: `sh`, `json`, `text`, `toml`.
     pub(super) language: String,
-    /// What stands between the fences.
+    /// The text between the fences.
     pub(super) text: String,
     /// The comment right before it, if it begins with `example:`.
     pub(super) mark: Option<String>,

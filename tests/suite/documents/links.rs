@@ -32,7 +32,7 @@ fn links(markdown: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a heading is addressed by.
+/// Returns the anchors of the headings.
 fn anchors(markdown: &str) -> Vec<String> {
     let headings = markdown.lines().filter(|line| line.starts_with('#'));
     let slug = |heading: &str| -> String {

@@ -13,7 +13,7 @@ enum Written {
 }
 
 /// Fails on the first field that the document shows behind one that comes later in the response.
-/// What it leaves out has no order.
+/// Keys that it leaves out have no order.
 pub(super) fn check_order(shown: &str, given: &str) -> Result<(), String> {
     let read = |text| serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string());
     compare("", &read(shown)?, &read(given)?)

@@ -31,7 +31,7 @@ pub(super) struct Service {
     process: Child,
     address: String,
     environment: Vec<(String, String)>,
-    /// What it printed at its start, with the address of the documents.
+    /// The text that it printed at its start, with the address of the documents.
     pub(super) banner: String,
     _mock: MockModel,
     api: RawServer,

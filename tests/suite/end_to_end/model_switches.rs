@@ -70,7 +70,7 @@ fn asked(request: &Captured) -> Model {
     MODELS.into_iter().find(is_asked).unwrap()
 }
 
-/// What only a model can read. Long enough to be in no text by chance.
+/// A text that only one model can read. Long enough to be in no text by chance.
 fn mark(model: &str, number: usize) -> String {
     let name: String = model.chars().filter(char::is_ascii_alphanumeric).collect();
     format!("SIGNED{name}NUMBER{number}")

@@ -1,5 +1,5 @@
-//! What an agent and a message say of a provider's own things, through the whole service: its
-//! tools, the choice among tools, its files, and what is told when it can't be reached.
+//! Features of a single provider, through the whole service: its own tools, the choice among tools,
+//! its files, and the error if it can't be reached.
 
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;

@@ -1,4 +1,4 @@
-//! What a session sets instead of its agent: parameters, prompt and tools.
+//! Settings of a session that override those of its agent: parameters, prompt and tools.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn everything() -> Value {
     })
 }
 
-/// What the last request said: prompt, temperature, `top_p`, most tokens, effort and tools.
+/// The settings of the last request: prompt, temperature, `top_p`, most tokens, effort and tools.
 fn last_asked(mock: &MockModel) -> Value {
     let request = mock.requests().pop().unwrap();
     let first = &request["messages"][0];

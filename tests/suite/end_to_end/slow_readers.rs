@@ -29,7 +29,7 @@ on_every_store!(
 
 /// How long anything may take. Megabytes pass through small buffers, and the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(4);
-/// What the model says: far more than connections and the board hold, in pieces.
+/// The completion, in pieces: far more than connections and the board hold.
 const PIECES: usize = 1_500;
 const PIECE_BYTES: usize = 4_096;
 

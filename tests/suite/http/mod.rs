@@ -53,4 +53,4 @@ mod server;
 mod service;
 mod sessions;
 mod threads;
-mod unread;
+mod unparsed;

@@ -1,4 +1,4 @@
-//! What the tables of bad requests share.
+//! Helpers of the tables of bad requests.
 
 use reqwest::RequestBuilder;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the service remembers of a server: its list of tools, and the revisions that it speaks.
+//! The cache of a server's list of tools, and of the revisions that the server supports.
 
 use std::sync::Arc;
 use std::time::Duration;

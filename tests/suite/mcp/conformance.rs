@@ -14,9 +14,9 @@ use values::json::Value;
 use super::McpApp;
 use crate::support::test_app::{plain_client, run_path};
 
-/// What the suite tells its client: which scenario it plays.
+/// The variable that names the scenario to the client.
 const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
-/// And what the client needs for that, as JSON.
+/// The variable with the context of the scenario, as JSON.
 const CONTEXT: &str = "MCP_CONFORMANCE_CONTEXT";
 /// The test that is the client.
 const CLIENT: &str = "mcp::conformance::the_client_of_the_suite";

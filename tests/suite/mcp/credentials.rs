@@ -1,4 +1,4 @@
-//! What shows a server who calls: headers with secrets, and access tokens.
+//! Credentials of a server: headers with secrets, and access tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -305,7 +305,7 @@ null                    | null
 without a result        | {}
 "##;
 
-/// What `TEXT` stands for in a result.
+/// The part for which `TEXT` stands in a result.
 const TEXT: &str = r#"{"type": "text", "text": "kept"}"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

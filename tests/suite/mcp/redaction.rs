@@ -15,7 +15,7 @@ use crate::support::test_app::{run_path, session_path};
 
 /// A configured secret.
 const SECRET: &str = "s3cr3t&t0ken";
-/// What the token endpoint gives.
+/// The token that the endpoint issues.
 const TOKEN: &str = "oauth+t0ken/&47110815==";
 
 /// Repeats the token of the request wherever a server can.

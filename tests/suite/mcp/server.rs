@@ -162,7 +162,7 @@ impl McpServer {
         self.box_.0.tools.lock().unwrap().retain(|tool| tool.name != name);
     }
 
-    /// What has happened, in order.
+    /// The events of the server, in order.
     pub(super) fn log(&self) -> Vec<String> {
         self.box_.0.log.lock().unwrap().clone()
     }

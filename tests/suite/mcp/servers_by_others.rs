@@ -182,7 +182,7 @@ async fn server_filesystem_works_in_its_directory() {
     app.finish().await;
 }
 
-/// What the official server of everything shows over any transport.
+/// Checks the official server `everything` over any transport.
 async fn check_everything(app: &McpApp) {
     let echo = stored_result(app, "all_echo", json!({"message": "hello"})).await;
     assert!(echo.contains("Echo: hello"), "{echo}");

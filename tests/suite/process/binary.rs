@@ -25,7 +25,7 @@ pub(super) struct Home {
     started: AtomicUsize,
 }
 
-/// What a command that ended has left.
+/// The result of a command that has ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) code: Option<i32>,

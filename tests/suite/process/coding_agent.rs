@@ -19,7 +19,7 @@ const TESTS: &str = "python3 -m unittest";
 /// How the agent commits.
 const COMMIT: &str = "git -c user.name=coder -c user.email=coder@example.org commit --quiet --all --message";
 
-/// What the user types at the client: an approval of each of the three commands.
+/// The input of the user at the client: an approval of each of the three commands.
 const APPROVALS: &str = "printf '\\n\\n\\n'";
 
 /// Plays the model: each task of the client has its steps.

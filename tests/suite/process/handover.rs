@@ -163,7 +163,7 @@ async fn a_run_between_two_steps_is_handed_over_before_the_grace_ends(database: 
 /// The tokens of each completion.
 const COMPLETION_TOKENS: i64 = 15;
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
-/// What a busy machine may take beyond the times of the test.
+/// The time that a busy machine may take beyond the times of the test.
 const LATER: TimeDelta = TimeDelta::seconds(30);
 
 async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {

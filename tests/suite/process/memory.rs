@@ -257,7 +257,7 @@ async fn a_stream_in_progress_takes_little_memory() {
     // Opened first, so that the rest of the process has the memory that it needs.
     const FIRST: usize = 50;
     const MORE: usize = 200;
-    /// What a stream takes: both connections, the run, its state and its events.
+    /// The memory of a stream: both connections, the run, its state and its events.
     const EACH: u64 = 115 << 10;
     let gate = Gate::new();
     let behind = Arc::clone(&gate);

@@ -22,7 +22,7 @@ const POOL: usize = 5;
 const CALLERS: usize = 16;
 const RUNS: usize = 15;
 
-/// What an operator does once: new sessions of the database have the settings.
+/// The statement that an operator executes once. New connections then have the settings.
 const ALTER: &str = "do $$ begin
     execute format('alter database %I set idle_in_transaction_session_timeout = ''10s''', current_database());
     execute format('alter database %I set jit = off', current_database());

@@ -25,7 +25,7 @@ on_every_store!(
     an_outage_of_the_store_does_not_delay_the_exit
 );
 
-/// What a busy machine may add to the time that stopping takes.
+/// The time by which a busy machine may delay the shutdown.
 const SLACK: Duration = Duration::from_secs(25);
 
 /// How long a service that stops waits for the records of runs that it has cancelled. A machine

@@ -11,6 +11,7 @@ use test_support::wait::{until, until_found};
 use super::binary::{Home, Process};
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
+use crate::support::test_app::plain_client;
 use crate::support::text::{assert_contains, assert_lacks};
 
 on_every_store!(the_banner_is_true, a_store_of_a_newer_version_is_refused);
@@ -106,7 +107,7 @@ async fn a_log_that_can_not_be_written_stops_nothing_else() {
     let banner = banner_of(&mut process).await;
     let (_, url) = banner.split_once("listening on  ").unwrap();
     let url = format!("{}/v1/runs", url.split_whitespace().next().unwrap());
-    let request = reqwest::Client::new().post(url);
+    let request = plain_client().post(url);
     let (status, run) = read(request, Some(json!({"agent": "demo", "input": "What is 17 * 23?"}))).await;
     assert_eq!((status, &run["status"]), (StatusCode::OK, &json!("completed")));
     process.signal("TERM");

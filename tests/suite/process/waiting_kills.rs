@@ -29,11 +29,12 @@ on_every_store!(
 /// The requests of the tools before the run waits.
 const BEFORE: &str = "GET /look";
 
-/// What outlives the services: the model, the ledger of the effects of tools, and the settings.
+/// The parts that outlive the services: the model, the ledger of the effects of tools, and the
+/// settings.
 struct World<'d> {
     database: &'d TestDatabase,
     mock: MockModel,
-    /// What the model waits at once it has read results.
+    /// The gate at which the model waits once it has read results.
     gate: Arc<Gate>,
     ledger: RawServer,
     /// Whether the ledger does not respond.

@@ -1,4 +1,4 @@
-//! What one command may use of the proxy.
+//! The limits of one command at the proxy.
 
 use std::time::{Duration, Instant};
 

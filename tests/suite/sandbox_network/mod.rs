@@ -38,7 +38,7 @@ struct World {
     proxy: Arc<EgressProxy>,
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its end.
 #[derive(Debug)]
 struct Ended {
     text: String,

@@ -60,7 +60,7 @@ impl GatedApp {
     }
 }
 
-/// What is done with runs that outlive their connection.
+/// Requests about runs that outlive their connection.
 impl TestApp {
     /// Begins a run of the agent `echo` in the background, and returns it as it was accepted.
     pub(crate) async fn begin(&self, text: &str, more: Value) -> Value {

@@ -1,5 +1,5 @@
-//! What callers may write that would cost a process its stack, its memory or its time, if anything
-//! worked on it before it was measured.
+//! Hostile values of callers. They would cost a process its stack, its memory or its time if code
+//! processed them before they were measured.
 
 use serde_json::{Value, json};
 

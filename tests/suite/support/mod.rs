@@ -1,4 +1,5 @@
-//! What the tests of several parts of the service share. Each item lives in a file of its own.
+//! Items that the tests of several parts of the service share. Each item lives in a file of its
+//! own.
 
 pub(crate) mod test_app;
 

@@ -9,7 +9,8 @@ use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Config, Sources};
 use agent_runtime::http;
 use agent_runtime::run::process;
-use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
+use net::http_client::client_builder;
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use store::keys::{ApiKeyRecord, Scope};
@@ -273,11 +274,9 @@ impl TestApp {
     }
 }
 
-/// Makes a client that follows nothing and has no certificates: reading those of the system takes
-/// longer than most requests.
+/// Makes a client that follows nothing.
 pub(crate) fn plain_client() -> Client {
-    let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
-    client.tls_certs_only([]).build().unwrap()
+    client_builder().unwrap().build().unwrap()
 }
 
 /// The configuration of a test: nothing of this machine's files or environment counts. A setting

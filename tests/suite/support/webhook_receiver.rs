@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use values::json::Value;
 
-/// What the receiver replies.
+/// A reply of the receiver.
 #[derive(Debug, Clone)]
 pub(crate) enum Reaction {
     /// 200 with JSON.

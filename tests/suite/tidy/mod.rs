@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use imports::{ImportGraph, identifier};
 
-/// What each module of the service may import besides itself. Cargo decides what crates may import.
+/// The imports that each module of the service may have besides its own. Cargo decides what crates
+/// may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("command_queue", &[]),
     ("outbox", &[]),
@@ -29,8 +30,8 @@ const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("governor", &["."]),
     ("object_store", &["crates/store"]),
     ("redis", &["crates/board"]),
-    ("reqwest", &["crates/models", "crates/net"]),
-    ("rustls", &["crates/net"]),
+    ("reqwest", &["crates/models", "crates/net", "crates/store"]),
+    ("rustls", &["crates/net", "crates/store"]),
     ("sqlx", &["crates/store"]),
     ("test-support", &[]),
     ("utoipa-axum", &["."]),

@@ -11,14 +11,14 @@ use futures_util::stream;
 use test_support::clock::TestClock;
 use test_support::fake_tool::{Behaviour, FakeTool};
 use tokio_util::sync::CancellationToken;
-use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use tools::{CallLimits, ToolRegistry, builtin_tools};
 use values::clock::{Clock, Deadline, Timestamp};
 use values::ids::{AgentId, ExecutionId, UuidV7Source};
 use values::message::{ToolCall, joined_text};
 use values::session::EnvironmentState;
 use workspace::environment::Environment;
 
-const SETTINGS: ToolSettings = ToolSettings {
+const LIMITS: CallLimits = CallLimits {
     concurrency: 3,
     max_calls: 64,
     timeout: Duration::from_secs(5),
@@ -54,7 +54,7 @@ impl Step {
         let mut registered = builtin_tools(&clock);
         registered.extend(tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn Tool>));
         let names: Vec<_> = registered.iter().map(|tool| tool.spec().name.clone()).collect();
-        let registry = ToolRegistry::new(registered, SETTINGS, Arc::clone(&clock), Arc::new(UuidV7Source)).unwrap();
+        let registry = ToolRegistry::new(registered, LIMITS, Arc::clone(&clock), Arc::new(UuidV7Source)).unwrap();
         let context = ToolContext {
             agent_id: AgentId::generate(&UuidV7Source),
             execution_id: ExecutionId::generate(&UuidV7Source),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::ports::{Tool, ToolCatalog as _, ToolSetError, ToolSpec, UnknownTool};
 use serde_json::json;
 use test_support::fake_tool::{Behaviour, FakeTool};
-use tools::{ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
+use tools::{CallLimits, ToolRegistry, ToolRegistryError, builtin_tools};
 use values::clock::{Clock, SystemClock};
 use values::ids::UuidV7Source;
 use values::json::SchemaError;
@@ -16,7 +16,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn registry(tools: Vec<Arc<dyn Tool>>) -> Result<ToolRegistry, ToolRegistryError> {
-    ToolRegistry::new(tools, ToolSettings::default(), clock(), Arc::new(UuidV7Source))
+    ToolRegistry::new(tools, CallLimits::default(), clock(), Arc::new(UuidV7Source))
 }
 
 fn tool(name: &str, parameters: Value) -> Arc<dyn Tool> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::ports::{Tool, ToolCatalog as _, ToolContext};
 use tokio_util::sync::CancellationToken;
-use tools::{ToolRegistry, ToolSettings};
+use tools::{CallLimits, ToolRegistry};
 use values::clock::SystemClock;
 use values::ids::{AgentId, ExecutionId, UuidV7Source};
 use values::json::Value;
@@ -18,7 +18,7 @@ pub(super) const KEY: &str = "key-of-the-call";
 /// Calls a tool with JSON arguments. Returns what the model reads; an error as an error.
 pub(crate) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<String, String> {
     let name = tool.spec().name.clone();
-    let settings = ToolSettings::default();
+    let settings = CallLimits::default();
     let registry = ToolRegistry::new(
         [Arc::clone(tool)],
         settings,

@@ -99,7 +99,7 @@ pub enum ResolvedAnswer {
 pub enum AnswerFault {
     /// There are none, and open calls need them.
     Required,
-    /// Some do not fit the open calls: JSON pointers into the request, each with what is wrong.
+    /// Some do not fit the open calls: JSON pointers into the request, each with the fault there.
     Invalid(Vec<(String, String)>),
 }
 

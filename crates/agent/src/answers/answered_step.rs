@@ -26,7 +26,7 @@ pub enum OpenStepFault {
     /// The JSON of the step has another form.
     #[error("the open step can't be read")]
     Json(#[source] serde_json::Error),
-    /// The calls of the step are not those that are listed as open.
+    /// The calls of the step differ from the listed open calls.
     #[error("the open step has other calls than those that are listed")]
     Calls,
 }
@@ -77,7 +77,7 @@ impl AnsweredStep {
         self
     }
 
-    /// Returns the step as one that is interrupted during its calls.
+    /// Returns the step as if it had been interrupted during its calls.
     pub(crate) fn into_pending(self, started_at: Timestamp) -> PendingStep {
         PendingStep {
             step: self.step,

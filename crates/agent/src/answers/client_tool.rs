@@ -19,7 +19,7 @@ pub struct ClientTool {
     /// has it.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub name: String,
-    /// What the tool does, for the model.
+    /// The description of the tool, for the model.
     #[serde(default)]
     pub description: String,
     /// The JSON Schema of the arguments: an object. By default the tool has no arguments.

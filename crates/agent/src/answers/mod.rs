@@ -4,14 +4,14 @@
 //! ```text
 //! approval.rs      which calls need an approval          the agent's definition
 //! client_tool.rs   tools that the caller executes        the agent's definition
-//! rules.rs         what a call needs, when it is made    the driver asks
+//! rules.rs         the need of a call, when it is made   from the driver
 //! open_step.rs     the step that a waiting run leaves    from the driver to the session
 //! answer.rs        the answers, checked                  from the caller
 //! answered_step.rs the step with all answers             from the session to the driver
 //! ```
 //!
-//! A step with open calls ends its execution: the calls that need nobody are executed, and the step
-//! goes to the session. The next execution on that session finishes the step with the answers.
+//! A step with open calls ends its execution: the calls that need no answer are executed, and the
+//! step goes to the session. The next execution on that session finishes the step with the answers.
 //! Nothing is held in memory in between.
 
 mod answer;

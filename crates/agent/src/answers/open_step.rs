@@ -100,7 +100,7 @@ fn open_call(open: &OpenUse, specs: &[ToolSpec], now: Timestamp) -> OpenCall {
         _ => None,
     };
     let (accepts, reason) = match &need.kind {
-        NeedKind::ChangedTool { accepts } => (Some(accepts.clone()), Some(changed(accepts))),
+        NeedKind::ChangedTool { accepts } => (Some(accepts.clone()), Some(changed_reason(accepts))),
         NeedKind::Input { message, .. } => (None, Some(message.clone())),
         NeedKind::Result { .. } | NeedKind::Approval { .. } => (None, None),
     };
@@ -118,7 +118,7 @@ fn open_call(open: &OpenUse, specs: &[ToolSpec], now: Timestamp) -> OpenCall {
     }
 }
 
-fn changed(tool: &PinnedTool) -> String {
+fn changed_reason(tool: &PinnedTool) -> String {
     format!(
         "The MCP server {:?} has changed the definition of its tool {:?} since this session first used the server. To \
          approve the call accepts the new definition.",

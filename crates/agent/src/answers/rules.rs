@@ -40,8 +40,8 @@ impl Default for AnswerExpiry {
 /// The rules for the calls of an execution that need an answer of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerRules {
-    /// The rules of the ancestors of a subagent, and those of the agent itself. If one of them asks
-    /// for an approval, the call needs one.
+    /// The rules of the agent itself, and of the ancestors of a subagent. If one of them asks for
+    /// an approval, the call needs one.
     pub approvals: Vec<Arc<[ApprovalRule]>>,
     /// The tools that the caller executes.
     pub client_tools: Arc<[ClientTool]>,
@@ -72,7 +72,7 @@ pub(crate) enum NeedKind {
         /// The rule, if the approval may be remembered.
         remembers: Option<Hash>,
     },
-    /// A decision, since the tool is no longer what the session has accepted.
+    /// A decision, since the definition of the tool is not the one that the session has accepted.
     ChangedTool {
         /// The definition that an approval accepts.
         accepts: PinnedTool,
@@ -92,7 +92,7 @@ impl AnswerRules {
         self.approvals.is_empty() && self.client_tools.is_empty() && self.changed_tools.is_empty()
     }
 
-    /// Returns what a call of a tool needs whose definition has changed.
+    /// Returns the need of a call whose tool has another definition than the session has accepted.
     pub(crate) fn need_of_changed(&self, tool: &str) -> Option<Need> {
         let accepts = self.changed_tools.get(tool)?.clone();
         Some(Need {
@@ -101,7 +101,7 @@ impl AnswerRules {
         })
     }
 
-    /// Returns what a call needs whose tool asks for input.
+    /// Returns the need of a call whose tool asks for input.
     pub(crate) fn need_of_input(&self, message: String, schema: Value) -> Need {
         Need {
             kind: NeedKind::Input { message, schema },
@@ -109,7 +109,7 @@ impl AnswerRules {
         }
     }
 
-    /// Returns what a call needs, if it needs an answer.
+    /// Returns the need of a call; `None` if the call needs no answer.
     pub(crate) fn need(&self, tool: &str, arguments: &Value, remembered: &[RememberedApproval]) -> Option<Need> {
         let client_tool = self.client_tools.iter().find(|client_tool| client_tool.name == tool);
         if let Some(client_tool) = client_tool {

@@ -47,8 +47,8 @@ impl HookFactory for ContextConfigFactory {
         let config = ContextConfig::read(config)?;
         let prompt = config.system_prompt.as_deref().unwrap_or_default();
         check_prompt(prompt).map_err(|error| error.to_string())?;
-        let shape = config.response_format.as_ref().map(CompiledFormat::of).transpose();
-        shape.map(drop).map_err(|error| format!("response_format: {error}"))
+        let format = config.response_format.as_ref().map(CompiledFormat::of).transpose();
+        format.map(drop).map_err(|error| format!("response_format: {error}"))
     }
 
     fn make(&self, config: &Object, _: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {

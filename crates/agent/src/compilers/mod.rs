@@ -5,7 +5,7 @@
 //!
 //! A compiled request is a pure function of the history, so none is stored. Its prefix is stable
 //! byte for byte, so that the provider's prompt cache can match it. Everything that changes from
-//! one request to the next stands after the messages. What all later requests begin with is
+//! one request to the next stands after the messages. The beginning of all later requests is
 //! retained with the history, so that a turn compiles and encodes only what it adds (`prefix.rs`).
 
 mod config;

@@ -46,8 +46,8 @@ pub(super) fn compile(state: &AgentState, traces: Traces, sections: Option<&BTre
             Some(known) => known.extended(all(settled), end),
             None => RequestPrefix::new(choice, end).extended(summary.iter().cloned().chain(all(settled)), end),
         })),
-        // The values of this run go into a prefix of its own. The known one may be that of a cached
-        // session, which was weighed without them.
+        // The values of this run go into a prefix of its own. The known prefix may belong to a
+        // cached session, which was weighed without them.
         _ => known.map(|known| Arc::new(known.extended([], known.end()))),
     };
     let summary = summary.filter(|_| prefix.is_none());

@@ -1,5 +1,5 @@
-//! Decides which traces of work a request contains. Those of the current execution are always sent,
-//! those of earlier executions as configured.
+//! Decides which traces of work a request contains. Traces of the current execution are always
+//! sent, and traces of earlier executions as configured.
 //!
 //! A trace is a tool call, its result, or anything else that is not a final response. By default a
 //! request leaves out the traces of earlier executions once one of them has a final response. So

@@ -24,7 +24,7 @@ pub struct AgentDefinition {
     #[serde(default)]
     #[schema(pattern = "^((?!\\.{1,2}$)[A-Za-z0-9._-]{1,64})?$")]
     pub name: String,
-    /// What the agent is for.
+    /// The purpose of the agent.
     #[serde(default)]
     pub description: String,
     /// Instructions above the conversation: a template over `variables` and `metadata`.
@@ -55,7 +55,7 @@ pub struct AgentDefinition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub mcp: Vec<String>,
-    /// Those of `tools` and of `mcp` that the model is not shown before it has found them with
+    /// The tools of `tools` and `mcp` that the model sees only after it has found them with
     /// `search_tools`: up to 256 names, or patterns in which `*` matches any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>, max_items = 256)]
@@ -109,11 +109,11 @@ pub struct AgentDefinition {
     #[serde(default)]
     #[schema(max_items = 32)]
     pub hooks: Vec<HookConfig>,
-    /// What errors do: the name of a preset, or a decision for each kind of error. By default
+    /// The effect of errors: the name of a preset, or a decision for each kind of error. By default
     /// `ignore_tool_errors`.
     #[serde(default)]
     pub error_policy: ErrorPolicy,
-    /// What survives the loss of a worker in runs of the agent; by default `auto`.
+    /// The part of a run that survives the loss of its worker; by default `auto`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durability: DurabilityChoice,
     /// Where to report the end of runs of the agent, unless a request names another webhook.
@@ -171,7 +171,7 @@ pub struct SubagentConfig {
     /// that both definitions name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Limits of each execution of the subagent, in addition to those of its own definition.
+    /// Limits of each execution of the subagent, in addition to the limits of its own definition.
     #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
     pub budget: ExecutionBudget,
     /// The files of the subagent. `fork`, the default, is a copy of this agent's files that is
@@ -240,8 +240,8 @@ impl AgentDefinition {
     pub const NAME_RULE: &'static str =
         "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and is neither `.` nor `..`";
 
-    /// Returns the names of the tools that requests can restrict: those of the service, and then
-    /// those that the caller executes.
+    /// Returns the names of the tools that requests can restrict: first tools of the service, and
+    /// then tools that the caller executes.
     pub fn tool_names(&self) -> Vec<String> {
         let client_tools = self.client_tools.iter().map(|tool| &tool.name);
         self.tools.iter().chain(client_tools).cloned().collect()

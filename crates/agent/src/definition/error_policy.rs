@@ -76,7 +76,7 @@ pub enum ErrorDecision {
 }
 
 impl ErrorPolicy {
-    /// Returns what happens on each kind of error.
+    /// Returns the decision for each kind of error.
     pub fn handling(self) -> ErrorHandling {
         match self {
             Self::Custom(handling) => handling,
@@ -158,7 +158,7 @@ impl ErrorHandling {
         }
     }
 
-    /// Returns the decision for a kind of error other than that of a tool call.
+    /// Returns the decision for a kind of error other than errors of tool calls.
     pub fn decision(&self, kind: ErrorKind) -> ErrorDecision {
         match kind {
             ErrorKind::Tool => self.tool,

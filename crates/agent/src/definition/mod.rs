@@ -1,4 +1,4 @@
-//! The definition of an agent: what an operator or a caller configures. Data, and checks of it.
+//! The definition of an agent, as an operator or a caller configures it. Data, and checks of it.
 
 mod agent;
 mod durability;

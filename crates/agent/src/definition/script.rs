@@ -10,7 +10,7 @@ use values::usage::Usage;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptStep {
-    /// The text; that of a step without calls is the final completion.
+    /// The text. The text of a step without calls is the final completion.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The tools that it calls.
@@ -51,7 +51,7 @@ fn model() -> ErrorKind {
 }
 
 impl ScriptStep {
-    /// Checks that the step can be played. The error says what can't.
+    /// Checks that the step can be played. The error names the part that can't be played.
     pub fn check(&self) -> Result<(), &'static str> {
         let has_calls = !self.tool_calls.is_empty();
         if self.text.is_empty() && !has_calls && self.error.is_none() {

@@ -20,7 +20,7 @@ const CLIENT_TOOL_FAILED: &str = "tool_client_failed";
 const CALL_CUT: &str = "tool_call_cut";
 /// The code of a call beyond the most calls of a step.
 const TOO_MANY_CALLS: &str = "tool_calls_exceeded";
-/// The code of a call whose tool asked for input that nobody could give.
+/// The code of a call whose tool asked for input that no caller could give.
 const INPUT_NOT_GIVEN: &str = "tool_input_not_given";
 
 impl DriverPorts {

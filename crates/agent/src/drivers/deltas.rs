@@ -75,7 +75,7 @@ impl<'a> Deltas<'a> {
         true
     }
 
-    /// Emits a whole part; the index is that of a call in its completion.
+    /// Emits a whole part; `index` is the index of a call in its completion.
     fn emit_part(&mut self, index: usize, part: &ContentPart) {
         let event = match part {
             ContentPart::Text(part) if !part.text.is_empty() => {

@@ -65,12 +65,12 @@ pub(super) async fn exchange(
     loop {
         // The work before and after a call is boxed, so that its memory is free during the call.
         let Formatted { request, final_tool } = fitted(ports, choice, request.clone());
-        let live = live(ports, final_tool.is_some()).min(emitted);
+        let at_once = emitted_at_once(ports, final_tool.is_some()).min(emitted);
         let (next, fitted) = match Box::pin(before_request(ports, state, request)).await {
             Ok(ready) => ready,
             Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
         };
-        let mut ended = ask_one(ports, &next, choice, fitted, live).await;
+        let mut ended = ask_one(ports, &next, choice, fitted, at_once).await;
         if let Some(tool) = &final_tool {
             ended.response = ended.response.map(|response| Formatted::unwrapped(tool, response));
         }
@@ -92,17 +92,17 @@ pub(super) async fn exchange(
             (ended.signal, ended.error) = (Some(signal), None);
         }
         if let Some(response) = &ended.response {
-            emit_rest(ports.events, next.step_count() + 1, &response.content, live, emitted);
+            emit_rest(ports.events, next.step_count() + 1, &response.content, at_once, emitted);
         }
         ended.left_out = left_out;
         return (next, ended);
     }
 }
 
-/// Returns which deltas are emitted at once. Returns `Nothing` if hooks must see the whole
+/// Returns the deltas that are emitted at once. Returns `Nothing` if hooks must see the whole
 /// completion first. Returns `Reasoning` if the final completion may be a tool call, since text
 /// around that call is dropped.
-fn live(ports: ExchangePorts<'_>, by_tool: bool) -> Emitted {
+fn emitted_at_once(ports: ExchangePorts<'_>, by_tool: bool) -> Emitted {
     if ports.hooks.holds_back_deltas() {
         Emitted::Nothing
     } else if by_tool {

@@ -90,7 +90,7 @@ pub(super) async fn carry_out(
             .and_then(|execution| execution.current_step_started_at);
         let started_at = began.unwrap_or_else(|| ports.now());
         if let Some(journal) = &ports.journal {
-            journal.answered(&step, started_at, &state);
+            journal.calls_requested(&step, started_at, &state);
         }
         let pending = PendingStep::new(step, started_at);
         // Boxed, since most steps make no calls and need no memory for them.
@@ -117,7 +117,7 @@ pub(super) async fn carry_out(
 pub(super) async fn answer(ports: &DriverPorts, state: AgentState, answered: AnsweredStep) -> AgentState {
     let pending = answered.into_pending(ports.now());
     if let Some(journal) = &ports.journal {
-        journal.answered(&pending.step, pending.started_at, &state);
+        journal.calls_requested(&pending.step, pending.started_at, &state);
         for (index, call) in pending.calls.iter().enumerate() {
             match &call.stage {
                 CallStage::Ended(execution) => journal.ended(index, execution, &state),

@@ -56,10 +56,10 @@ pub(super) struct Before {
 /// step, and all calls of a completion that is not whole, end as errors, without a call of the
 /// hooks before them.
 ///
-/// The hooks before the calls run in the order of the calls, and each sees the state that the one
-/// before returned. Then the calls run concurrently. The hooks after a call run when it ends.
-/// Without parallel calls, each call ends, with its hooks, before the next begins. Once a hook or
-/// the journal has failed, no further call is executed.
+/// The hooks before the calls run in the order of the calls, and each hook sees the state that the
+/// previous hook returned. Then the calls run concurrently. The hooks after a call run when it
+/// ends. Without parallel calls, each call ends, with its hooks, before the next begins. Once a
+/// hook or the journal has failed, no further call is executed.
 pub(super) async fn use_tools(
     ports: &DriverPorts,
     state: AgentState,
@@ -297,8 +297,8 @@ impl<'a> Uses<'a> {
         })
     }
 
-    /// Returns the arguments of a call and what it needs, if it needs an answer. A call that can't
-    /// be executed, such as one with invalid arguments, needs none.
+    /// Returns the arguments and the need of a call, if it needs an answer. A call that can't be
+    /// executed, such as one with invalid arguments, needs none.
     fn need(&self, tool_use: &ToolUse) -> Option<(Value, Need)> {
         let is_decided = tool_use.decision != ToolDecision::Execute;
         if is_decided || self.has_failed || self.ports.answers.is_empty() {
@@ -482,7 +482,7 @@ impl<'a> Uses<'a> {
             .is_some_and(|journal| journal.failure().is_some())
     }
 
-    /// Persists what was noted, unless no call has an effect: then another attempt may make the
+    /// Persists the noted entries, unless no call has an effect: then another attempt may make the
     /// whole step again.
     async fn flush(&self) -> Result<(), JournalFailed> {
         match &self.ports.journal {

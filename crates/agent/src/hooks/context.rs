@@ -33,7 +33,7 @@ pub enum HookSubject {
     ToolUse(ToolUse),
     /// After a tool was used.
     ToolExecution(Box<ToolExecution>),
-    /// On errors: those of the step.
+    /// On errors: the errors of the step.
     Errors(ErrorList),
 }
 

@@ -1,8 +1,8 @@
 //! Hooks: functions from context to context at named points of the loop.
 //!
 //! Guards and the error policy are hooks like any other, and are always present. `permissions.rs`
-//! is the table of what a hook may change at which point. Any other change fails the run with the
-//! hook's name.
+//! is the table of the changes that a hook may make at each point. Any other change fails the run
+//! with the hook's name.
 //!
 //! Each execution has hook instances of its own. Factories make them from the configuration that an
 //! agent attaches (`registry.rs`). A hook that counts does so in the state, so it continues
@@ -69,12 +69,12 @@ pub trait Hook: Send + Sync + fmt::Debug {
     /// Returns the points at which it wants to be called.
     fn points(&self) -> &[HookPoint];
 
-    /// Returns the next context. [`PERMISSIONS`] defines what may change at which point.
+    /// Returns the next context. [`PERMISSIONS`] defines the permitted changes at each point.
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>>;
 
     /// Returns whether a call does more than to return the next context, such as to send a request.
-    /// What happened before the call is then persisted first, so that no takeover calls the hook
-    /// again for it.
+    /// If it has, the progress before the call is persisted first. So no takeover calls the hook
+    /// again.
     fn has_effects(&self) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! The table of what hooks may change at which point. Only the loop may change everything else.
+//! The table of the changes that hooks may make at each point. Only the loop may change everything
+//! else.
 
 use std::sync::Arc;
 
@@ -198,7 +199,7 @@ pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
         .any(|(permitted, fields)| *permitted == point && fields.contains(&field))
 }
 
-/// Returns what a hook has changed.
+/// Returns the fields that a hook has changed.
 pub(super) fn changed_fields(before: &HookContext, after: &HookContext) -> Vec<HookField> {
     let point = (before.point != after.point).then_some(HookField::Subject);
     let state = state_changes(&before.state, &after.state);

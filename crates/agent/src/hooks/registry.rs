@@ -69,8 +69,8 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Checks a configuration that a tenant has written. The error says what the tenant may not
-    /// use.
+    /// Checks a configuration that a tenant has written. The error names the part that the tenant
+    /// may not use.
     fn check_tenant(&self, _config: &Object, _tenant: &TenantId) -> Result<(), String> {
         Ok(())
     }
@@ -93,7 +93,7 @@ pub enum HookConfigError {
         /// The index of the hook, from 0.
         index: usize,
         name: String,
-        /// The names that exist, joined, and the one that may have been meant.
+        /// The existing names, joined, and the name that may have been meant.
         known: String,
     },
     /// The configuration is wrong.
@@ -133,7 +133,7 @@ impl HookRegistry {
         self.check_each(&agent.hooks, |factory, config| factory.check_agent(config, agent))
     }
 
-    /// Checks that the hooks of a tenant use only what the tenant may use.
+    /// Checks that the hooks of a tenant use only permitted configurations.
     pub fn check_tenant(&self, hooks: &[HookConfig], tenant: &TenantId) -> Result<(), HookConfigError> {
         self.check_each(hooks, |factory, config| factory.check_tenant(config, tenant))
     }

@@ -18,7 +18,7 @@ use values::clock::Timestamp;
 use values::usage::Usage;
 use workspace::environment::{Environment, EnvironmentError};
 
-/// The hooks of one execution: those of higher priority first, equal ones in the order of their
+/// The hooks of one execution, by priority, the highest first. Equal ones are in the order of their
 /// addition.
 #[derive(Debug, Default)]
 pub struct HookStack {

@@ -7,7 +7,8 @@
 //! SubagentBegun                       the first entry of a subagent's journal: names its session
 //! Reached                             the input is there, a step is completed, messages have
 //!                                     joined, or the execution has ended
-//! Answered  CallDecided*  CallBegun*  the calls of a step begin
+//! CallsRequested                      a model has requested the calls of a step
+//! CallDecided*  CallBegun*            the calls of the step begin
 //! CallEnded                           a call has ended
 //! EnvironmentChanged                  the last entry of an append, if variables, resources or
 //!                                     files have changed since the one before
@@ -16,9 +17,9 @@
 //! # When entries are persisted
 //!
 //! An append is a write that the execution waits for, so there are as few as possible. An effect
-//! begins only after the entry of its beginning is persisted. What has ended is persisted before
-//! the next effect or model request begins. So the entries are collected, and appended at these
-//! moments:
+//! begins only after the entry of its beginning is persisted. The end of a phase is persisted
+//! before the next effect or model request begins. So the entries are collected, and appended at
+//! these moments:
 //!
 //! - before calls with effects begin, together with the end of the call before;
 //! - before the next step, together with the end of the last call. A step whose calls have no
@@ -81,7 +82,8 @@ pub enum JournalEntry {
         agent_id: AgentId,
         /// The version of its definition.
         agent_version: Hash,
-        /// The environment that it begins with; `None` if it shares that of its parent agent.
+        /// The environment with which it begins; `None` if it shares the environment of its parent
+        /// agent.
         environment: Option<Box<EnvironmentState>>,
     },
     /// The environment has changed. Persisted together with the entries before it.
@@ -93,10 +95,10 @@ pub enum JournalEntry {
         state: Box<EnvironmentState>,
     },
     /// The execution has its input, has completed a step, has received messages before a step, or
-    /// has ended. Contains what was added to the state since the previous entry.
+    /// has ended. Contains the additions to the state since the previous entry.
     Reached(StateAddition),
     /// A model has requested tools. None of its calls has begun.
-    Answered {
+    CallsRequested {
         /// The step so far: the completion and its messages. It is not part of the state yet.
         step: Box<AgentStep>,
         /// When the step began.
@@ -137,7 +139,7 @@ impl JournalEntry {
             Self::EnvironmentChanged { state, .. } => state.tree(),
             Self::SubagentBegun { environment, .. } => environment.as_ref()?.tree(),
             Self::Reached(_)
-            | Self::Answered { .. }
+            | Self::CallsRequested { .. }
             | Self::CallDecided { .. }
             | Self::CallBegun { .. }
             | Self::CallEnded { .. } => None,

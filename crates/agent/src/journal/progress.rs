@@ -2,7 +2,7 @@
 //!
 //! Progress is a state and possibly a pending step. The pending step has one slot for each call:
 //! open, decided, begun or ended. `AgentLoop::resume` continues from there, with a control that
-//! already counts what was spent (`ExecutionControl::with_spent`).
+//! already counts the spent usage (`ExecutionControl::with_spent`).
 
 use super::entry::JournalEntry;
 use crate::ports::ToolUse;
@@ -53,7 +53,7 @@ pub(crate) struct PendingCall {
 /// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallStage {
-    /// Nothing has happened.
+    /// The call has made no progress.
     Open,
     /// The caller has edited its arguments. The hooks before it have not decided.
     Edited(ToolUse),
@@ -85,7 +85,7 @@ impl Progress {
                     pending = None;
                     has_begun = true;
                 }
-                JournalEntry::Answered {
+                JournalEntry::CallsRequested {
                     step,
                     started_at,
                     addition,
@@ -125,8 +125,8 @@ impl Progress {
         self.state.usage() + pending.unwrap_or_default()
     }
 
-    /// Iterates over the ended calls, those of the pending step last. An item has the number of the
-    /// step, the index of the call, and the execution.
+    /// Iterates over the ended calls, the calls of the pending step last. An item has the number of
+    /// the step, the index of the call, and the execution.
     pub fn ended_calls(&self) -> impl Iterator<Item = (usize, usize, &ToolExecution)> {
         let steps = (1..).zip(self.state.steps());
         let completed = steps.flat_map(|(number, step)| {

@@ -13,7 +13,7 @@ use values::json::json_length;
 /// The size of a step or a call without its content: ids, times, usage.
 const ENTRY_BYTES: usize = 512;
 
-/// Counts what the executions of a run have recorded; all of them share it.
+/// Counts the records of all executions of a run, which share it.
 #[derive(Debug)]
 pub struct RecordSize {
     bytes: AtomicU64,

@@ -117,15 +117,15 @@ impl Recorder {
     }
 
     /// Notes a step whose calls are to be executed.
-    pub(crate) fn answered(&self, step: &AgentStep, started_at: Timestamp, state: &AgentState) {
-        self.note(state, |addition| JournalEntry::Answered {
+    pub(crate) fn calls_requested(&self, step: &AgentStep, started_at: Timestamp, state: &AgentState) {
+        self.note(state, |addition| JournalEntry::CallsRequested {
             step: Box::new(step.clone()),
             started_at,
             addition,
         });
     }
 
-    /// Notes what hooks have decided about a call.
+    /// Notes the decision of hooks about a call.
     pub(crate) fn decided(&self, index: usize, tool_use: &ToolUse, state: &AgentState) {
         self.note(state, |addition| JournalEntry::CallDecided {
             index,
@@ -166,8 +166,8 @@ impl Recorder {
         })
     }
 
-    /// Returns what the caller reads if the journal failed because the tenant may not store more
-    /// files.
+    /// Returns the message for the caller if the journal failed because the tenant may not store
+    /// more files.
     fn storage_limit(&self) -> Option<String> {
         match self.failure.get()? {
             JournalError::Failed(error) => error.downcast_ref::<EnvironmentError>()?.storage_limit(),

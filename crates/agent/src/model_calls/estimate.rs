@@ -81,8 +81,8 @@ pub fn request_bytes(request: &ModelRequest) -> u64 {
     message_bytes + request.system.len() as u64
 }
 
-/// The bytes of text that count as many tokens as a picture: 1,600, what a large one has with most
-/// providers.
+/// The bytes of text that count as many tokens as a picture: 1,600 tokens, as for a large one with
+/// most providers.
 const PICTURE_BYTES: u64 = 6_400;
 /// How many bytes of a file's base64 count as one byte of text, unless the file is text. A page of
 /// a PDF has 20 to 50 KB and 1,500 to 3,000 tokens.

@@ -27,7 +27,7 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools that the model may call, in a stable order.
     pub tools: Arc<[ToolSpec]>,
-    /// Tools that providers execute themselves, by provider. A model uses those of its own
+    /// Tools that providers execute themselves, by provider. A model uses the tools of its own
     /// provider.
     pub provider_tools: Arc<ProviderTools>,
     /// The tools that the model may or must call in this completion.
@@ -117,6 +117,13 @@ pub enum ModelLookupError {
         provider: String,
         /// The source of the key in the configuration.
         variable: String,
+    },
+    /// The protocol of the provider was not built in.
+    #[error("this build can't reach the provider {provider:?}: build it with `--features {feature}`")]
+    NotBuilt {
+        provider: String,
+        /// The feature of the build.
+        feature: &'static str,
     },
 }
 
@@ -292,7 +299,7 @@ impl RefusedPart {
             .any(|content| self.is_content(content))
     }
 
-    /// Returns what the model reads instead; `None` for nothing.
+    /// Returns the text that the model reads instead; `None` for nothing.
     pub fn replacement(&self) -> Option<&'static str> {
         match self {
             Self::Pictures => Some("[a picture that you can't read]"),

@@ -30,7 +30,7 @@ pub struct ToolSpec {
     pub idempotent: bool,
     /// Whether a call changes nothing.
     pub read_only: bool,
-    /// Whether a call may overwrite or delete what exists.
+    /// Whether a call may overwrite or delete existing data.
     pub destructive: bool,
     /// The timeout of a call, if it differs from the service's.
     pub timeout: Option<Duration>,
@@ -66,8 +66,7 @@ pub struct ToolContext {
     pub deadline: Option<Deadline>,
     /// Cancelled when the run is cancelled or stopped, which cuts calls.
     pub cancellation: CancellationToken,
-    /// Receives the output of calls that run. `None` if hooks must see a result before anybody
-    /// else.
+    /// Receives the output of calls that run. `None` if hooks must see the result first.
     pub output: Option<Arc<dyn OutputSink>>,
     /// The id that the model gave the call.
     pub call_id: String,
@@ -252,11 +251,11 @@ pub trait ToolCatalog: Send + Sync + fmt::Debug {
 
 /// Executes the calls of a step.
 pub trait ToolExecutor: Send + Sync + fmt::Debug {
-    /// Returns all tools, also those that the model must find first, in a stable order.
+    /// Returns all tools in a stable order, also deferred ones.
     fn specs(&self) -> Arc<[ToolSpec]>;
 
-    /// Returns the tools that a request offers: first those that are not deferred, then the
-    /// deferred ones in the order in which the model has found them.
+    /// Returns the tools that a request offers. The tools that are not deferred come first, then
+    /// the deferred ones in the order in which the model has found them.
     fn offered(&self, environment: &Environment) -> Arc<[ToolSpec]>;
 
     /// Returns the deferred tools, found or not, in a stable order.

@@ -34,7 +34,7 @@ pub enum Approved {
 }
 
 impl ToolUse {
-    /// Makes the use of a call about which nobody has decided.
+    /// Makes the use of a call that no hook has decided about.
     pub fn undecided(call: ToolCall) -> Self {
         Self {
             call,

@@ -69,7 +69,7 @@ impl WebhookEvent {
         Self::Cancelled,
     ];
 
-    /// Returns the name, which is that of the run's last event.
+    /// Returns the name, which the run's last event also has.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

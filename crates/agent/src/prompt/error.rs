@@ -9,7 +9,7 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("the system prompt can't be rendered: {message}")]
 pub struct PromptError {
-    /// What is wrong, with the line.
+    /// The fault, with its line.
     message: String,
     /// The template engine's error.
     #[source]

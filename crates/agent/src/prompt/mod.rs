@@ -90,8 +90,8 @@ fn checked(template: &str) -> Result<Scanned, PromptError> {
     scan(template)
 }
 
-/// Makes an environment with only what prompts need: no functions, and only filters whose output is
-/// hardly larger than their input.
+/// Makes an environment with the needs of prompts only: no functions, and only filters whose output
+/// is hardly larger than their input.
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

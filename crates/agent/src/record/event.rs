@@ -1,4 +1,4 @@
-//! The events of a run: those of its execution and those of its life cycle, numbered from 1 without
+//! The events of a run, of its execution and of its life cycle. They are numbered from 1 without
 //! gaps.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Enums whose variants have a name in JSON and in storage.
 
-/// Declares an enum with names. The names are those that serde derives, in snake case.
+/// Declares an enum with names. The names are in snake case, as serde derives them.
 macro_rules! named_values {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$doc])*

@@ -88,7 +88,7 @@ pub struct RunError {
     pub conflicting_run_id: Option<RunId>,
 }
 
-/// A run without its output: what lists show.
+/// A run without its output, as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Names the run.

@@ -11,7 +11,7 @@ const DOMAIN: &str = "agent-runtime 2026-11 id of a message to a run";
 
 /// The longest key of a message to an active run, in bytes.
 pub const MAX_MESSAGE_KEY_BYTES: usize = 128;
-/// The most messages that a run accepts from its callers, including those that are too late.
+/// The most messages that a run accepts from its callers, including late ones.
 pub const MAX_RUN_MESSAGES: usize = 1_000;
 /// The most bytes of all these messages together, as JSON.
 pub const MAX_RUN_MESSAGES_BYTES: usize = 16 * 1024 * 1024;

@@ -23,7 +23,7 @@ pub struct SubagentRecord {
     pub status: ExecutionStatus,
     /// The reason of the end.
     pub stop_reason: Option<StopReason>,
-    /// The usage, including that of its own subagents.
+    /// The usage, including the usage of its own subagents.
     pub usage: Usage,
     /// The steps, in order.
     #[schema(no_recursion)]

@@ -39,7 +39,7 @@ pub struct RunSummaryView {
     answered_by: Option<ModelRef>,
     /// The mode of the request.
     mode: RunMode,
-    /// What survives the loss of a worker.
+    /// The part of the run that survives the loss of its worker.
     durability: Durability,
     /// The thread that the run continues and moves.
     thread: Option<ThreadName>,

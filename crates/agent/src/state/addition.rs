@@ -60,8 +60,8 @@ pub enum AdditionGap {
 }
 
 impl AgentState {
-    /// Returns what was added since an earlier state: the state at the beginning of the execution,
-    /// or after one of its completed steps.
+    /// Returns the addition since an earlier state: the state at the beginning of the execution, or
+    /// after one of its completed steps.
     pub fn since(&self, earlier: &Self) -> StateAddition {
         let first_step = earlier.steps_in_common(self);
         let has_context = shared_context(&self.context) != shared_context(&earlier.context);

@@ -223,7 +223,7 @@ impl AgentState {
             .map_or(&[], |step| &step.output_messages)
     }
 
-    /// Returns the text of the final response, also that of a refusal.
+    /// Returns the text of the final response, also of a refusal.
     pub fn final_text(&self) -> String {
         let parts = self.final_response().iter().flat_map(|message| &message.content);
         let texts = parts.filter_map(|part| match part {

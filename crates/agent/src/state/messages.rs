@@ -65,8 +65,8 @@ impl Messages {
         self.iter().cloned().collect()
     }
 
-    /// Computes a value from the messages. What an earlier request has computed is not computed
-    /// again.
+    /// Computes a value from the messages. A value that an earlier request has computed is not
+    /// computed again.
     pub fn fold<F: Fold>(&self, empty: F) -> F {
         let rest = self.rest.iter().map(AsRef::as_ref);
         let Some(prefix) = &self.prefix else {

@@ -1,18 +1,18 @@
 //! The pure state that flows through the loop (documents 000, 001 and 003). No IO.
 //!
-//! `AgentState` contains what lasts: identity, context and messages. During an execution it also
-//! contains an `ExecutionState`. Every transition consumes a state and returns the next. Messages
-//! are in a persistent vector, so a copy costs the same at any length. A step's type, its number
-//! and the reason of a stop are derived, never stored.
+//! `AgentState` contains the lasting parts: identity, context and messages. During an execution it
+//! also contains an `ExecutionState`. Every transition consumes a state and returns the next.
+//! Messages are in a persistent vector, so a copy costs the same at any length. A step's type, its
+//! number and the reason of a stop are derived, never stored.
 //!
 //! A bundle stores the state without its execution (model A of document 000). The entries of a
 //! journal store it with its execution (model B): each contains a `StateAddition` (`addition.rs`).
 //!
 //! Document 000 has a `CachedContext` that lasts with the session. This code has no such field,
 //! because a compiled request is a pure function of the history. The provider caches its prefix,
-//! and the store caches bundles (`store/cache.rs`). A history in memory retains what was computed
-//! from the messages that no later turn changes (`session/request_prefix.rs`). So no cached context
-//! can become stale.
+//! and the store caches bundles (`store/cache.rs`). A history in memory retains values computed
+//! from messages that no later turn changes (`session/request_prefix.rs`). So no cached context can
+//! become stale.
 
 mod addition;
 mod agent_state;

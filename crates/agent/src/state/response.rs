@@ -38,7 +38,7 @@ impl FinishReason {
         matches!(self, Self::Stop | Self::ToolCalls | Self::PauseTurn)
     }
 
-    /// Returns what ended a completion that is not whole, in words for the model and the caller.
+    /// Returns the reason why a completion is not whole, in words for the model and the caller.
     pub fn cut(&self) -> Option<String> {
         match self {
             Self::Stop | Self::ToolCalls | Self::PauseTurn => None,

@@ -1,4 +1,4 @@
-//! One step of an execution: its content (`AgentStep`), and its times and what follows
+//! One step of an execution: its content (`AgentStep`), and its times and consequences
 //! (`StepExecution`).
 
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl AgentStep {
         reason == Some(&FinishReason::PauseTurn)
     }
 
-    /// Returns what cut the completion; `None` if it is whole.
+    /// Returns the reason why the completion was cut; `None` if it is whole.
     pub fn cut(&self) -> Option<String> {
         self.response.as_ref()?.finish_reason.cut()
     }
@@ -118,7 +118,7 @@ impl AgentStep {
         self.iter_errors().next().is_some()
     }
 
-    /// Returns all errors, those of tools last.
+    /// Returns all errors, errors of tools last.
     pub fn all_errors(&self) -> ErrorList {
         self.iter_errors().cloned().collect()
     }
@@ -133,7 +133,7 @@ impl AgentStep {
             .sum()
     }
 
-    /// Iterates over all errors, those of tools last.
+    /// Iterates over all errors, errors of tools last.
     pub(super) fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
         let tool_errors = self
             .tool_executions

@@ -47,7 +47,7 @@ pub enum StopReason {
     UserRequested,
     /// The work is done.
     Completed,
-    /// No reason was given, or one that this version does not know.
+    /// No reason was given, or this version does not know the reason.
     #[serde(other)]
     Unknown,
 }

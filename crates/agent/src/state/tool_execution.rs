@@ -15,8 +15,8 @@ use values::json::{Value, is_default};
 use values::message::{ContentPart, ToolCall, ToolResult};
 use values::usage::Usage;
 
-/// A call with its outcome. There is one for every call that the model asks for, also for those
-/// that could not run.
+/// A call with its outcome. Every call that the model requests has one, also a call that could not
+/// run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolExecution {
     /// Names the execution.

@@ -45,7 +45,7 @@ fn name(entry: &JournalEntry) -> &'static str {
         JournalEntry::SubagentBegun { .. } => "subagent",
         JournalEntry::EnvironmentChanged { .. } => "environment",
         JournalEntry::Reached(_) => "reached",
-        JournalEntry::Answered { .. } => "answered",
+        JournalEntry::CallsRequested { .. } => "requested",
         JournalEntry::CallDecided { .. } => "decided",
         JournalEntry::CallBegun { .. } => "begun",
         JournalEntry::CallEnded { .. } => "ended",
@@ -64,9 +64,9 @@ async fn a_step_with_effects_appends_twice_and_the_last_step_never() {
     let appended = appends(setup(vec![asks("c1"), asks("c2"), says("done")])).await;
     let ends = ["ended", "reached"];
     let expected = [
-        vec!["reached", "answered", "begun"],
+        vec!["reached", "requested", "begun"],
         ends.to_vec(),
-        vec!["answered", "begun"],
+        vec!["requested", "begun"],
         ends.to_vec(),
     ];
     assert_eq!(appended, expected);
@@ -78,7 +78,7 @@ async fn a_step_whose_tools_only_read_appends_once() {
     let appended = appends(setup(vec![asks, says("done")])).await;
     assert_eq!(
         appended,
-        [["reached", "answered", "begun", "begun", "ended", "ended", "reached"]]
+        [["reached", "requested", "begun", "begun", "ended", "ended", "reached"]]
     );
 }
 
@@ -101,14 +101,14 @@ async fn what_happened_before_a_hook_with_effects_is_appended_before_it_is_calle
         let asks = asks_for(&[("c1", "reads", "{}")]);
         appends(setup(vec![asks, says("done")]).with_hook(Probe::at_each(points, Ok))).await
     };
-    let rest = vec!["answered", "begun", "ended", "reached"];
+    let rest = vec!["requested", "begun", "ended", "reached"];
     assert_eq!(run(&[HookPoint::BeforeExecution]).await, [vec!["reached"], rest]);
     assert_eq!(
         run(&[HookPoint::AfterStep]).await,
-        [vec!["reached", "answered", "begun", "ended"], vec!["reached"]]
+        [vec!["reached", "requested", "begun", "ended"], vec!["reached"]]
     );
     let with_last = [
-        vec!["reached", "answered", "begun", "ended", "reached"],
+        vec!["reached", "requested", "begun", "ended", "reached"],
         vec!["reached"],
         vec!["reached"],
     ];
@@ -116,7 +116,7 @@ async fn what_happened_before_a_hook_with_effects_is_appended_before_it_is_calle
     assert_eq!(run(&[HookPoint::AfterExecution]).await, with_last);
     assert_eq!(
         run(&[HookPoint::AfterToolUse]).await,
-        [vec!["reached", "answered", "begun"], vec!["ended", "reached"]],
+        [vec!["reached", "requested", "begun"], vec!["ended", "reached"]],
         "a call that a hook with effects follows counts as one with effects"
     );
 }

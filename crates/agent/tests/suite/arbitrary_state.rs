@@ -332,7 +332,7 @@ fn step() -> impl Strategy<Value = AgentStep> {
     })
 }
 
-/// What happens to a state in a step.
+/// The changes of a state in a step.
 #[derive(Debug, Clone)]
 struct Happening {
     step: Option<AgentStep>,

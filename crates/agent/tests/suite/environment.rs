@@ -207,7 +207,7 @@ async fn an_execution_that_dies_at_any_entry_goes_on_with_the_files_of_its_earli
         let is_answered = journal
             .entries()
             .iter()
-            .filter(|entry| matches!(entry, JournalEntry::Answered { .. }))
+            .filter(|entry| matches!(entry, JournalEntry::CallsRequested { .. }))
             .count();
         let rest = rest.into_iter().skip(is_answered);
         let again = Setup::new(rest)

@@ -102,11 +102,11 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
             state: again::<Box<EnvironmentState>>(&state, &mut add),
         },
         JournalEntry::Reached(addition) => JournalEntry::Reached(addition_again(&addition, &mut add)),
-        JournalEntry::Answered {
+        JournalEntry::CallsRequested {
             step,
             started_at,
             addition,
-        } => JournalEntry::Answered {
+        } => JournalEntry::CallsRequested {
             step: again::<Box<AgentStep>>(&step, &mut add),
             started_at,
             addition: addition_again(&addition, &mut add),

@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-/// What an agent is given.
+/// The input of an agent.
 #[derive(Clone)]
 struct Story {
     name: &'static str,
@@ -262,7 +262,7 @@ fn left_begun(entries: &[JournalEntry]) -> BTreeSet<String> {
     let mut calls: Vec<ToolCall> = Vec::new();
     for entry in entries {
         match entry {
-            JournalEntry::Answered { step, .. } => calls = step.tool_calls().cloned().collect(),
+            JournalEntry::CallsRequested { step, .. } => calls = step.tool_calls().cloned().collect(),
             JournalEntry::CallBegun { index } => drop(begun.insert(*index, calls[*index].clone())),
             JournalEntry::CallEnded { index, .. } => drop(begun.remove(index)),
             JournalEntry::Reached(_) => begun.clear(),

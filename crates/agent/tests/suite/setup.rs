@@ -19,7 +19,7 @@ use test_support::fake_tool::FakeTool;
 use test_support::provider_rules::assert_history_valid;
 use test_support::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
-use tools::{ToolRegistry, ToolSettings};
+use tools::{CallLimits, ToolRegistry};
 use values::clock::Clock as _;
 use values::ids::{AgentId, MessageId, UuidV7Source};
 use values::json::Value;
@@ -346,7 +346,7 @@ impl Setup {
         let names: Vec<_> = self.tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let tools = ToolRegistry::new(
             self.tools.clone(),
-            ToolSettings::default(),
+            CallLimits::default(),
             clock.clone(),
             Arc::new(UuidV7Source),
         );

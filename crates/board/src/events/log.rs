@@ -13,14 +13,14 @@ const USUAL_EVENTS: usize = 16;
 
 /// The fence token of the first attempt at a queued run. Its events begin with the number 1, like
 /// those of a light run.
-const FIRST_ATTEMPT: u64 = 1;
+const FIRST_FENCE: u64 = 1;
 
 /// The events of one attempt at a run.
 #[derive(Debug)]
 pub(super) struct RunLog {
     pub(super) tenant: TenantId,
     /// The fence token of the attempt; 0 for a run that was never in the queue.
-    pub(super) attempt: u64,
+    pub(super) fence: u64,
     /// When the attempt ended; `None` while it is active.
     pub(super) ended_at: Option<Instant>,
     pub(super) weight: usize,
@@ -34,10 +34,10 @@ pub(super) struct RunLog {
 }
 
 impl RunLog {
-    pub(super) fn new(tenant: TenantId, attempt: u64, durable: u64) -> Self {
+    pub(super) fn new(tenant: TenantId, fence: u64, durable: u64) -> Self {
         Self {
             tenant,
-            attempt,
+            fence,
             ended_at: None,
             weight: 0,
             durable,
@@ -71,18 +71,18 @@ impl RunLog {
         }
     }
 
-    /// Returns the durable events after the one with the number `after`. The list is empty if the
+    /// Returns the durable events whose number is higher than `after`. The list is empty if the
     /// next one does not exist yet. Returns `None` if the caller must read another source.
     pub(super) fn read(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
         let Some(mut events) = self.range(after, limit) else {
-            let is_first_to_come = after == 0 && self.attempt <= FIRST_ATTEMPT && self.events.is_empty();
+            let is_first_to_come = after == 0 && self.fence <= FIRST_FENCE && self.events.is_empty();
             return (is_first_to_come && self.ended_at.is_none()).then(Vec::new);
         };
         events.truncate(events.partition_point(|event| event.sequence <= self.durable));
         (!events.is_empty() || self.ended_at.is_none()).then_some(events)
     }
 
-    /// Returns the events after the one with the number `after`, durable or not. Returns `None` if
+    /// Returns the events whose number is higher than `after`, durable or not. Returns `None` if
     /// they are not retained here.
     pub(super) fn range(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
         let (first, last) = (self.first()?, self.last()?);

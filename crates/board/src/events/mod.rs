@@ -1,9 +1,9 @@
 //! The events of this process's runs, in memory.
 //!
-//! Each run has one log: that of its newest attempt here. If a log exceeds its bound, its oldest
-//! events are dropped. All live runs share another bound. Events of ended runs are retained for a
-//! time, as long as all of them fit. Thousands of runs begin and end each second, so no run has a
-//! task or a timer.
+//! Each run has one log, of its newest attempt in this process. If a log exceeds its bound, its
+//! oldest events are dropped. All live runs share another bound. Events of ended runs are retained
+//! for a time, as long as all of them fit. Thousands of runs begin and end each second, so no run
+//! has a task or a timer.
 //!
 //! Readers get the *durable* events only. The events of a light run are durable at once. So are all
 //! events on a board that no other process shares. The events of a queued run on a shared board are
@@ -59,7 +59,7 @@ struct ClosedLog {
 #[derive(Debug)]
 pub(super) struct Unshared {
     /// The fence token of the attempt that emitted them.
-    pub(super) attempt: u64,
+    pub(super) fence: u64,
     /// Whether the server must start a new stream, since it is not known to have the events before
     /// these.
     pub(super) starts_stream: bool,
@@ -86,9 +86,9 @@ impl EventLogs {
     /// Begins the log of an attempt at a run, and drops the log of an earlier attempt. Its events
     /// are durable at once, or once they are [shared](Self::shared) or
     /// [persisted](Self::persisted).
-    pub(super) fn open(&self, tenant: &TenantId, run_id: RunId, attempt: u64, is_durable_at_once: bool) {
+    pub(super) fn open(&self, tenant: &TenantId, run_id: RunId, fence: u64, is_durable_at_once: bool) {
         let durable = if is_durable_at_once { u64::MAX } else { 0 };
-        let log = RunLog::new(tenant.clone(), attempt, durable);
+        let log = RunLog::new(tenant.clone(), fence, durable);
         let earlier = self.logs.of(run_id).insert(run_id, log);
         self.uncount(earlier);
     }
@@ -115,10 +115,10 @@ impl EventLogs {
             // earlier events.
             log.durable = u64::MAX;
         }
-        let attempt = log.attempt;
+        let fence = log.fence;
         drop(logs);
         if is_last {
-            self.end(run_id, attempt);
+            self.end(run_id, fence);
         }
         if self.live_weight.load(Ordering::Relaxed) > self.shed_above.load(Ordering::Relaxed) {
             self.shed();
@@ -136,9 +136,9 @@ impl EventLogs {
 
     /// Records that the server of a shared board has the events of an attempt up to this number.
     /// Returns whether there are more events to send.
-    pub(super) fn shared(&self, run_id: RunId, attempt: u64, last: u64) -> bool {
+    pub(super) fn shared(&self, run_id: RunId, fence: u64, last: u64) -> bool {
         let mut logs = self.logs.of(run_id);
-        let log = logs.get_mut(&run_id).filter(|log| log.attempt == attempt);
+        let log = logs.get_mut(&run_id).filter(|log| log.fence == fence);
         log.is_some_and(|log| {
             log.shared = last;
             log.durable = log.durable.max(last);
@@ -156,7 +156,7 @@ impl EventLogs {
         let starts_stream = log.shared + 1 < first || log.shared == 0;
         let first = if starts_stream { first } else { log.shared.min(last) + 1 };
         Some(Unshared {
-            attempt: log.attempt,
+            fence: log.fence,
             starts_stream,
             first,
             events: log.range(first - 1, limit)?,
@@ -165,10 +165,10 @@ impl EventLogs {
 
     /// Ends the log of an attempt, unless a newer attempt has begun. The log is retained for a
     /// while.
-    pub(super) fn end(&self, run_id: RunId, attempt: u64) {
+    pub(super) fn end(&self, run_id: RunId, fence: u64) {
         let at = Instant::now();
         let mut logs = self.logs.of(run_id);
-        let is_ending = |log: &&mut RunLog| log.ended_at.is_none() && log.attempt <= attempt;
+        let is_ending = |log: &&mut RunLog| log.ended_at.is_none() && log.fence <= fence;
         let Some(log) = logs.get_mut(&run_id).filter(is_ending) else {
             return;
         };
@@ -192,15 +192,15 @@ impl EventLogs {
 
     /// Drops the log of an attempt that this process has given up, unless a newer attempt has
     /// begun.
-    pub(super) fn forget(&self, run_id: RunId, attempt: u64) {
+    pub(super) fn forget(&self, run_id: RunId, fence: u64) {
         let mut logs = self.logs.of(run_id);
-        let is_newer = logs.get(&run_id).is_some_and(|log| log.attempt > attempt);
+        let is_newer = logs.get(&run_id).is_some_and(|log| log.fence > fence);
         let dropped = if is_newer { None } else { logs.remove(&run_id) };
         drop(logs);
         self.uncount(dropped);
     }
 
-    /// Reads events after the one with the number `after`. The list is empty if this process will
+    /// Reads events whose number is higher than `after`. The list is empty if this process will
     /// emit the next one. Returns `None` if the caller must read another source.
     pub(super) fn read(
         &self,

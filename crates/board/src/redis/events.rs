@@ -36,7 +36,7 @@ const MAX_APPEND_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) run: RunName,
-    attempt: u64,
+    fence: u64,
     starts_stream: bool,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn next_append(logs: &EventLogs, run: &RunName, retention: Duration) 
     let command = keys::append(tenant, *run_id, &unshared, &encoded, retention);
     let append = Append {
         run: run.clone(),
-        attempt: unshared.attempt,
+        fence: unshared.fence,
         starts_stream: unshared.starts_stream,
     };
     Some((append, command, bytes))
@@ -104,10 +104,10 @@ pub(super) fn note(local: &LocalBoard, append: &Append, answer: i64) -> Appended
     let run_id = append.run.1;
     let Ok(last) = u64::try_from(answer) else {
         // The attempt was taken over, so its later events are not valid.
-        local.events.forget(run_id, append.attempt);
+        local.events.forget(run_id, append.fence);
         return Appended::default();
     };
-    let is_behind = local.events.shared(run_id, append.attempt, last);
+    let is_behind = local.events.shared(run_id, append.fence, last);
     local.changes.notify(run_id);
     Appended {
         is_behind,

@@ -5,7 +5,7 @@
 //! agent-runtime:TENANT:base:SESSION_ID     the same, for the runs that work on one base
 //! agent-runtime:TENANT:run:RUN_ID          hash: `summary`, `work`
 //! agent-runtime:TENANT:session:SESSION_ID  the id of the run that has reserved the session
-//! agent-runtime:TENANT:events:RUN_ID       stream: `attempt` and `event`; ids are SEQUENCE-0
+//! agent-runtime:TENANT:events:RUN_ID       stream: `fence` and `event`; ids are SEQUENCE-0
 //! agent-runtime:TENANT:rate                the time at which all allowed requests would be due
 //! ```
 //!
@@ -111,7 +111,7 @@ pub(super) fn append(
 ) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(APPEND).arg(1).arg(events_key(tenant, run_id));
-    command.arg(events.attempt).arg(milliseconds(retention)).arg(MAX_EVENTS);
+    command.arg(events.fence).arg(milliseconds(retention)).arg(MAX_EVENTS);
     command
         .arg(events.first)
         .arg(u8::from(events.starts_stream))

@@ -89,9 +89,7 @@ impl Link {
     /// replies to all of them.
     pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Pipeline) -> Result<T, LinkError> {
         let mut connection = self.connection.lock().clone().ok_or(LinkError::Away)?;
-        // Boxed, since the futures of HTTP requests contain it, also in a service without Redis.
-        let sending = Box::pin(server::send(&mut connection, request));
-        let answers = timeout(self.timeout, sending).await??;
+        let answers = timeout(self.timeout, server::send(&mut connection, request)).await??;
         Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
 

@@ -33,7 +33,6 @@ struct Envelope {
     origin: Uuid,
     tenant: TenantId,
     run_id: RunId,
-    #[serde(rename = "signal")]
     message: ControlMessage,
 }
 
@@ -113,12 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_a_control_message_is_that_of_earlier_versions() {
+    fn a_control_message_has_one_form_for_all_replicas() {
         let run_id = RunId::generate(&UuidV7Source);
         let control = ("acme".parse().unwrap(), run_id, ControlMessage::Refresh);
         let (_, message) = message(&Origin::new().publish_control(control).unwrap());
         let message: serde_json::Value = serde_json::from_slice(&message).unwrap();
-        assert_eq!(message["signal"], serde_json::json!({"kind": "look"}));
+        assert_eq!(message["message"], serde_json::json!({"kind": "refresh"}));
     }
 
     #[test]

@@ -37,6 +37,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use redis::{Cmd, Pipeline};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -54,15 +55,16 @@ use super::error::BoardError;
 use super::live_run::LiveRun;
 use super::local::LocalBoard;
 use super::settings::RedisSettings;
+use super::shared::SharedBoard;
 use agent::record::RunEvent;
 use tasks::supervision::Supervisor;
 use values::ids::{RunId, SessionId};
 use values::limits::{RateStanding, RequestRate};
 use values::tenant::TenantId;
 
-/// The part of a board that processes share.
+/// The part of a board on a server.
 #[derive(Debug)]
-pub(super) struct SharedBoard {
+struct RedisBoard {
     local: Arc<LocalBoard>,
     queue: Arc<Queue>,
     writer: Arc<Writer>,
@@ -86,67 +88,67 @@ struct Opening<'a> {
 
 type Parts = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-impl SharedBoard {
-    /// Opens the shared part at a URL. An unreachable server is retried.
-    pub(super) async fn open(
-        url: &str,
-        settings: RedisSettings,
-        supervisor: &Supervisor,
-        local: &Arc<LocalBoard>,
-    ) -> Result<Self, BoardError> {
-        let queue = Arc::<Queue>::default();
-        let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
-        let link = Arc::new(Link::new(server, settings.timeout, Arc::clone(&queue.wake)));
-        if let Err(error) = link.reconnect().await {
-            link.lose(link.epoch(), &error);
-        }
-        let (origin, is_subscribed) = (Origin::new(), Arc::<AtomicBool>::default());
-        let end = CancellationToken::new();
-        let tasks = TaskTracker::new();
-        let writer = Arc::new(Writer {
-            local: Arc::clone(local),
-            queue: Arc::clone(&queue),
-            link: Arc::clone(&link),
-            origin,
-            expiry: settings.expiry,
-            event_retention: settings.board.event_retention,
-            end: end.clone(),
-        });
-        let writing = Arc::clone(&writer);
-        let writing = move || Arc::clone(&writing).run();
-        tasks.spawn(supervisor.clone().keep("write to the board", writing));
-        let subscription = Arc::new(Subscription {
-            local: Arc::clone(local),
-            link: Arc::clone(&link),
-            origin,
-            is_subscribed: Arc::clone(&is_subscribed),
-            pulse: settings.expiry / 3,
-            end: end.clone(),
-        });
-        let receiving = move || Arc::clone(&subscription).run();
-        tasks.spawn(supervisor.clone().keep("receive from the board", receiving));
-        Ok(Self {
-            local: Arc::clone(local),
-            queue,
-            writer,
-            link,
-            origin,
-            is_subscribed,
-            tasks,
-            _end_on_drop: end.clone().drop_guard(),
-            end,
-        })
+/// Opens the shared part at a URL. An unreachable server is retried.
+pub(super) async fn open(
+    url: &str,
+    settings: RedisSettings,
+    supervisor: &Supervisor,
+    local: &Arc<LocalBoard>,
+) -> Result<Box<dyn SharedBoard>, BoardError> {
+    let queue = Arc::<Queue>::default();
+    let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
+    let link = Arc::new(Link::new(server, settings.timeout, Arc::clone(&queue.wake)));
+    if let Err(error) = link.reconnect().await {
+        link.lose(link.epoch(), &error);
     }
+    let (origin, is_subscribed) = (Origin::new(), Arc::<AtomicBool>::default());
+    let end = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    let writer = Arc::new(Writer {
+        local: Arc::clone(local),
+        queue: Arc::clone(&queue),
+        link: Arc::clone(&link),
+        origin,
+        expiry: settings.expiry,
+        event_retention: settings.board.event_retention,
+        end: end.clone(),
+    });
+    let writing = Arc::clone(&writer);
+    let writing = move || Arc::clone(&writing).run();
+    tasks.spawn(supervisor.clone().keep("write to the board", writing));
+    let subscription = Arc::new(Subscription {
+        local: Arc::clone(local),
+        link: Arc::clone(&link),
+        origin,
+        is_subscribed: Arc::clone(&is_subscribed),
+        pulse: settings.expiry / 3,
+        end: end.clone(),
+    });
+    let receiving = move || Arc::clone(&subscription).run();
+    tasks.spawn(supervisor.clone().keep("receive from the board", receiving));
+    Ok(Box::new(RedisBoard {
+        local: Arc::clone(local),
+        queue,
+        writer,
+        link,
+        origin,
+        is_subscribed,
+        tasks,
+        _end_on_drop: end.clone().drop_guard(),
+        end,
+    }))
+}
 
-    /// Checks that the server accepts writes now.
-    pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
-        let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
-        let connected = server.connect().await;
-        connected.map(drop).map_err(failed("connect to its server"))
-    }
+/// Checks that the server accepts writes now.
+pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
+    let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
+    let connected = server.connect().await;
+    connected.map(drop).map_err(failed("connect to its server"))
+}
 
-    /// Adds a run that begins, here and, as soon as possible, on the server.
-    pub(super) async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+#[async_trait]
+impl SharedBoard for RedisBoard {
+    async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
         if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
             return Err(rival);
         }
@@ -184,33 +186,19 @@ impl SharedBoard {
         Ok(())
     }
 
-    /// Lists the runs of this process that the server may show. For these, this process knows
-    /// better than the server whether they are active.
-    fn own_runs(&self, tenant: &TenantId) -> BTreeSet<RunId> {
-        // Reads the live runs first, since a run that ends moves from these to the ended ones.
-        let live = self.local.list(tenant);
-        let mut own = self.queue.ended(tenant);
-        own.extend(live.iter().map(|run| run.summary.run_id));
-        own
-    }
-
-    /// Queues the current state of a run for the server.
-    pub(super) fn run_update(&self, tenant: &TenantId, run_id: RunId) {
+    fn run_update(&self, tenant: &TenantId, run_id: RunId) {
         self.queue.show(tenant, run_id);
     }
 
-    /// Queues the removal of a run from the server.
-    pub(super) fn run_close(&self, tenant: &TenantId, run: &LiveRun) {
+    fn run_close(&self, tenant: &TenantId, run: &LiveRun) {
         self.queue.remove(tenant, run);
     }
 
-    /// Queues the new events of a run for the server.
-    pub(super) fn event_append(&self, tenant: &TenantId, run_id: RunId) {
+    fn event_append(&self, tenant: &TenantId, run_id: RunId) {
         self.queue.share((tenant.clone(), run_id));
     }
 
-    /// Finds a live run of another process.
-    pub(super) async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
+    async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
         if self.queue.ended(tenant).contains(&run_id) {
             return None;
         }
@@ -219,16 +207,14 @@ impl SharedBoard {
         stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
     }
 
-    /// Finds the live run of another process that has reserved the session id.
-    pub(super) async fn run_lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
+    async fn run_lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
         let ended = self.queue.ended(tenant);
         let command = Cmd::get(session_key(tenant, session_id));
         let run_id: Option<String> = self.link.send_one(command).await.ok()?;
         run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
     }
 
-    /// Lists the live runs that the server shows, without their steps and output.
-    pub(super) async fn run_list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
+    async fn run_list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
         let ended = self.queue.ended(tenant);
         let command = Cmd::zrange(index_key(tenant), 0, -1);
         let ids: Vec<String> = self.link.send_one(command).await.unwrap_or_default();
@@ -247,8 +233,7 @@ impl SharedBoard {
         readable.map(Arc::new).collect()
     }
 
-    /// Reads events that other processes share.
-    pub(super) async fn event_read(
+    async fn event_read(
         &self,
         tenant: &TenantId,
         run_id: RunId,
@@ -259,14 +244,12 @@ impl SharedBoard {
         events.map_err(failed("read events"))
     }
 
-    /// Returns the number of the last shared event.
-    pub(super) async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
+    async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
         let last = events::last(&self.link, tenant, run_id).await;
         last.map_err(failed("read events"))
     }
 
-    /// Publishes a control message. Returns whether another process received it.
-    pub(super) async fn control_send(&self, message: AddressedMessage) -> bool {
+    async fn control_send(&self, message: AddressedMessage) -> bool {
         let Ok(published) = self.origin.publish_control(message) else {
             return false;
         };
@@ -275,13 +258,11 @@ impl SharedBoard {
         subscribers.is_ok_and(|subscribers| subscribers > own)
     }
 
-    /// Counts a request of a tenant.
-    pub(super) async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
+    async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
         rates::take(&self.link, tenant, rate).await
     }
 
-    /// Removes all keys of a tenant from the server, and returns their number.
-    pub(super) async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
+    async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
         let (mut from, mut removed) = ("0".to_owned(), 0);
         loop {
             let answer: Result<(String, u64), _> = self.link.send_one(remove_some(tenant, &from)).await;
@@ -294,11 +275,22 @@ impl SharedBoard {
         }
     }
 
-    /// Sends pending changes and ends.
-    pub(super) async fn close(&self) {
+    async fn close(&self) {
         self.end.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+impl RedisBoard {
+    /// Lists the runs of this process that the server may show. For these, this process knows
+    /// better than the server whether they are active.
+    fn own_runs(&self, tenant: &TenantId) -> BTreeSet<RunId> {
+        // Reads the live runs first, since a run that ends moves from these to the ended ones.
+        let live = self.local.list(tenant);
+        let mut own = self.queue.ended(tenant);
+        own.extend(live.iter().map(|run| run.summary.run_id));
+        own
     }
 }
 

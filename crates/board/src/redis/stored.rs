@@ -14,7 +14,7 @@ use values::json::Value;
 use values::message::Message;
 use values::session::OpenCall;
 
-/// The version that this code writes, and the newest one that it reads.
+/// The version that this code writes, and the newest version that it reads.
 const VERSION: u32 = 1;
 
 /// The most bytes of a run's steps and output that are shared. For larger ones, other replicas see

@@ -1,4 +1,4 @@
-//! What every board promises, shown on each of them.
+//! The promises of every board, tested on each of them.
 
 use std::sync::Arc;
 

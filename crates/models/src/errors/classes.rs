@@ -75,7 +75,7 @@ fn sentences(words: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether a sentence says that something with a length exceeds something. Its first noun
-/// is what exceeds.
+/// names the part that exceeds.
 fn says_too_long(sentence: &str, is_of_limit: bool) -> bool {
     let limits = WORDS.completion_limits.iter();
     let sentence = limits.fold(sentence.to_owned(), |sentence, limit| sentence.replace(limit, LIMIT));

@@ -133,7 +133,7 @@ impl Details {
         };
     }
 
-    /// Adds what an inner error says, and returns its message.
+    /// Adds the details of an inner error, and returns its message.
     fn add(&mut self, inner: Self) -> Option<String> {
         self.codes.extend(inner.codes);
         self.words.push_str(&inner.words);

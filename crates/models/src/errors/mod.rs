@@ -41,8 +41,8 @@ pub(super) fn error_of_frame(text: &str) -> AttemptError {
     failure(details, status, None, fallback, text)
 }
 
-/// Returns the failure for an object that says what went wrong. `is_part`: it is a known part of a
-/// completion. Other objects may be events of a later protocol version, which have a type.
+/// Returns the failure that an object describes. `is_part`: it is a known part of a completion.
+/// Other objects may be events of a later protocol version, which have a type.
 pub(super) fn error_in(fields: &Fields<'_>, text: &str, is_part: bool) -> Option<AttemptError> {
     let names_error = |kind: &str| ["error", "Error", "xception"].iter().any(|word| kind.contains(word));
     let is_other = |name: &str| fields.borrowed_text(name).is_some_and(|kind| !names_error(&kind));

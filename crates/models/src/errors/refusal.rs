@@ -14,7 +14,7 @@ const LISTS: [&str; 3] = ["function_declarations", "functiondeclarations", "tool
 pub(crate) fn refused_part(error: &ModelError, request: &ModelRequest) -> Option<RefusedPart> {
     let may_refuse = match error.class {
         ModelErrorClass::Invalid => true,
-        // Some servers fail at what they can't read.
+        // Some servers fail at parts that they can't read.
         ModelErrorClass::Server => matches!(error.status, Some(500..=502)),
         _ => false,
     };
@@ -55,7 +55,7 @@ fn position(words: &str, names: &[String]) -> Option<usize> {
         .min()
 }
 
-/// Returns whether the words name a function in quotes. It is none of the request.
+/// Returns whether the words name a function in quotes. Such a name is no field of the request.
 fn names_function(words: &str) -> bool {
     ["function", "tool"].iter().any(|head| {
         let mut after = words.match_indices(head).map(|(at, _)| &words[at + head.len()..]);

@@ -179,7 +179,7 @@ fn absorb(schema: &mut Object, mut part: Object, is_needed: bool) {
     }
 }
 
-/// Returns a schema that accepts what one of these accepts.
+/// Returns a schema that accepts every value that one of these accepts.
 fn one_of(mut schemas: Vec<Value>) -> Value {
     if schemas.len() > MAX_ALTERNATIVES {
         schemas.clear();

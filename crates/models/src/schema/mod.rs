@@ -1,9 +1,9 @@
-//! Reduces the schemas of a request to what its protocol accepts: those of all tools and
-//! that of the response format.
+//! Reduces the schemas of a request to the forms that its protocol accepts: the schemas of all
+//! tools and of the response format.
 //!
-//! A reduced schema accepts more than the original one, and says in words what it lost. Arguments
-//! and responses are checked against the original. Names of members that a protocol refuses are
-//! replaced, and the arguments of calls get the original names back.
+//! A reduced schema accepts more than the original one, and describes the lost rules in words.
+//! Arguments and responses are checked against the original. Names of members that a protocol
+//! refuses are replaced, and the arguments of calls get the original names back.
 
 mod flat;
 mod keys;

@@ -177,7 +177,7 @@ impl<'a> Reducer<'a> {
         }
     }
 
-    /// Adds what protocols demand of objects and lists.
+    /// Adds the keywords that protocols demand of objects and lists.
     fn complete(&mut self, schema: &mut Object) {
         let is = |schema: &Object, name: &str| match schema.get("type") {
             Some(Value::String(own)) => own == name,

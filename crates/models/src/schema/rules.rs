@@ -64,7 +64,7 @@ pub(super) struct Rules {
     pub(super) format_values: Vec<String>,
     /// The largest accepted `minItems`.
     pub(super) min_items: Option<u64>,
-    /// References are replaced by what they refer to.
+    /// References are replaced by their targets.
     pub(super) inlines: bool,
     /// Objects must have `"additionalProperties": false`.
     pub(super) closed: bool,
@@ -75,7 +75,7 @@ pub(super) struct Rules {
 }
 
 impl Schemas {
-    /// Returns what a protocol accepts.
+    /// Returns the rules of a protocol.
     pub(crate) fn of(kind: ProviderKind) -> Self {
         let rules = |is_for: fn(&Rules) -> &[ProviderKind]| {
             let mut all = TABLE.rules.iter();

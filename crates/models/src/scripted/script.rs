@@ -30,12 +30,12 @@ pub enum ScriptError {
         #[source]
         source: std::io::Error,
     },
-    /// The text is not a script. The message names the file, the line and what is wrong there.
+    /// The text is not a script. The message names the file, the line and the fault.
     #[error("the script {name} is wrong: {problem}")]
     Parse {
         /// The file, or another name of the text.
         name: String,
-        /// The location and what is wrong there.
+        /// The location and the fault.
         problem: String,
     },
 }

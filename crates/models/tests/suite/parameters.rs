@@ -1,4 +1,4 @@
-//! What an agent's parameters make of a request of chat completions.
+//! The effect of an agent's parameters on a request of chat completions.
 
 use std::sync::Arc;
 

@@ -60,7 +60,7 @@ impl RecordedResponse {
     }
 }
 
-/// What an exchange means, as `expected.json` says.
+/// The meaning of an exchange, from its `expected.json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Expected {
     exchange: usize,

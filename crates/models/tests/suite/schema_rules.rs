@@ -1,4 +1,4 @@
-//! What providers publish about the schemas that they accept.
+//! The rules that providers publish about the schemas that they accept.
 
 use models::ProviderKind;
 use serde_json::Value;

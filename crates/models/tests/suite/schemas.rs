@@ -1,5 +1,5 @@
-//! What each protocol is sent of the schemas of tools and of response formats, and what calls get
-//! back.
+//! The schemas of tools and of response formats, as each protocol sends them, and the arguments of
+//! calls that come back.
 
 use agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
 use models::{ProviderKind, ProviderSettings};

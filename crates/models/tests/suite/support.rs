@@ -255,7 +255,7 @@ pub(super) fn error(outcome: Decoded) -> (ModelErrorClass, String) {
     (error.class, error.message)
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) events: Vec<ModelEvent>,

@@ -1,5 +1,5 @@
-//! What each protocol makes of the choice of tools, of tools that the provider executes itself, and
-//! of files that it stores.
+//! The choice of tools, tools that the provider executes itself, and files that it stores, as each
+//! protocol sends them.
 
 use std::sync::Arc;
 

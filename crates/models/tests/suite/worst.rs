@@ -10,7 +10,7 @@ use test_support::small_frames::of_aws;
 
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;
-/// What each answer may take on a slow machine; quadratic work would take hours.
+/// The longest time of each response on a slow machine; quadratic work would take hours.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Returns bodies and events of a protocol with `@` where its decoder looks inside a value.

@@ -1,7 +1,7 @@
 //! Certificates for the hosts that have a secret: the proxy ends their TLS to add it.
 //!
-//! The authority lives as long as this process, and its key never leaves it. Commands are told to
-//! trust it; nobody else does.
+//! The authority lives as long as this process, and its key never leaves it. Only commands trust
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ impl Authority {
             .push(DnType::CommonName, "agent-runtime, proxy of commands");
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let hosts = hosts.into_iter().map(|host| {
-            let acceptor = acceptor(host, &issuer)?;
+            let acceptor = new_acceptor(host, &issuer)?;
             Ok((host.to_owned(), acceptor))
         });
         Ok(Self {
@@ -61,7 +61,7 @@ impl Authority {
     }
 }
 
-fn acceptor(host: &str, issuer: &CertifiedIssuer<'_, KeyPair>) -> Result<TlsAcceptor, AuthorityError> {
+fn new_acceptor(host: &str, issuer: &CertifiedIssuer<'_, KeyPair>) -> Result<TlsAcceptor, AuthorityError> {
     let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let mut params = params(vec![name])?;
     params.use_authority_key_identifier_extension = true;

@@ -32,7 +32,7 @@ struct Tunnel {
 
 #[derive(Debug)]
 enum TunnelEnd {
-    /// The host: the proxy passes on what it can't read.
+    /// The host: the proxy passes on bytes that it can't read.
     Host(TcpStream),
     /// The proxy itself, in the name of a host that has a secret.
     Proxy(Target),

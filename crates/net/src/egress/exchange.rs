@@ -25,8 +25,8 @@ const OF_CONNECTION: [HeaderName; 9] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Sends a request to its host and returns the response. The header `Host`
-/// names the host that was checked. What the command wrote there is ignored.
+/// Sends a request to its host and returns the response. The header `Host` names the host that was
+/// checked. The command's own value of this header is ignored.
 pub(super) async fn exchange<S>(
     stream: S,
     target: &Target,
@@ -61,7 +61,7 @@ where
     Ok(Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// Removes the headers of a connection, and those that it names itself.
+/// Removes the headers of a connection, and the headers that `Connection` names.
 fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)

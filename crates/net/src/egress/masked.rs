@@ -1,5 +1,5 @@
-//! Hides secrets in responses, for a host that repeats what it was sent, also in the forms of JSON,
-//! URLs and base64.
+//! Hides secrets in responses, for a host that repeats its request, also in the forms of JSON, URLs
+//! and base64.
 //!
 //! Each byte of a secret becomes `*`, so that lengths stay the same. A compressed response may hide
 //! a secret from this, so hosts with a secret are asked for none.
@@ -33,7 +33,7 @@ impl MaskedBody {
         }
     }
 
-    /// Adds bytes. Returns those that can be passed on.
+    /// Adds bytes. Returns the bytes that can be passed on.
     fn pass(&mut self, bytes: &[u8]) -> Bytes {
         self.held.extend_from_slice(bytes);
         for form in &self.forms {

@@ -1,4 +1,4 @@
-//! Why the proxy does not do what a command asks for.
+//! The reasons why the proxy refuses a request of a command.
 
 use hyper::{Response, StatusCode};
 

@@ -81,7 +81,7 @@ impl HostSecret {
         &self.variable
     }
 
-    /// Returns what a command has instead of the secret.
+    /// Returns the placeholder that a command has instead of the secret.
     pub fn placeholder(&self) -> String {
         format!("placeholder-of-{}", self.variable)
     }
@@ -128,7 +128,7 @@ impl HostSecret {
         (replaced != decoded).then(|| format!("{BASIC}{}", STANDARD.encode(replaced)))
     }
 
-    /// Returns what no response may have, the longest form first.
+    /// Returns the forms that no response may have, the longest first.
     pub(super) fn forms(&self) -> impl Iterator<Item = SecretSlice<u8>> + use<> {
         let forms = encoded_forms(self.secret.expose_secret());
         forms.into_iter().map(|form| SecretSlice::new(form.into_bytes().into()))

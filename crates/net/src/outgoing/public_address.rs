@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Networks of IPv4 that are not the public internet, with the length of their prefix.
 const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
-    // This host and this network.
+    // "This host on this network" (RFC 1122).
     (Ipv4Addr::UNSPECIFIED, 8),
     // Private.
     (Ipv4Addr::new(10, 0, 0, 0), 8),

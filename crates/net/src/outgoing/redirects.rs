@@ -5,8 +5,7 @@ use reqwest::{Method, Response, StatusCode, Url};
 
 use super::target::Target;
 
-/// Returns the URL that a response redirects to; `None` if it is no redirect, or one that is not
-/// followed.
+/// Returns the URL to which a response redirects; `None` if it is no redirect or is not followed.
 ///
 /// Only GET and HEAD are followed. Another request may have an effect, and its body is meant for
 /// the first URL only.

@@ -23,7 +23,7 @@ pub struct AddressRules {
     /// The hosts that are refused even if they are permitted otherwise.
     #[serde(default)]
     pub deny_hosts: Vec<HostPattern>,
-    /// The permitted ports; empty permits all but those of other protocols.
+    /// The permitted ports; an empty list permits all ports except those of other protocols.
     pub ports: BTreeSet<u16>,
     /// The keys of the configuration that error messages name.
     #[serde(skip)]

@@ -54,7 +54,7 @@ impl Target {
         Self::check(url, rules)
     }
 
-    /// Checks a URL that was parsed, for example that of a redirect.
+    /// Checks a parsed URL, for example the URL of a redirect.
     pub(super) fn check(url: Url, rules: &AddressRules) -> Result<Self, UrlFault> {
         match url.scheme() {
             "https" => (),

@@ -6,7 +6,7 @@
 use libc::c_long;
 
 /// The newest system call that was reviewed: `removexattrat`, Linux 6.13. All architectures share
-/// these numbers. The kernel "does not know" any later one, nor those of the x32 ABI.
+/// these numbers. The kernel "does not know" later calls and calls of the x32 ABI.
 pub(super) const NEWEST: u32 = 466;
 
 /// Refused with "operation not permitted".
@@ -18,7 +18,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_listen,
     libc::SYS_accept,
     libc::SYS_accept4,
-    // A message can hold files that no process has open, whose space nobody would count.
+    // A message can hold files that no process has open, whose space no measurement would count.
     libc::SYS_sendmsg,
     libc::SYS_sendmmsg,
     // Other processes.
@@ -73,7 +73,8 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    // What outlives every process. Its names are small numbers, so that no call is harmless.
+    // Shared memory, semaphores and queues outlive every process. Their names are small numbers, so
+    // that no call is harmless.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmdt,
@@ -127,7 +128,7 @@ pub(super) const UNKNOWN: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_inotify_init,
     libc::SYS_inotify_init1,
-    // A rule holds a removed file, whose space nobody would count.
+    // A rule holds a removed file, whose space no measurement would count.
     libc::SYS_landlock_create_ruleset,
     libc::SYS_landlock_add_rule,
     libc::SYS_landlock_restrict_self,
@@ -190,8 +191,8 @@ pub(super) const REMOVEXATTRAT: c_long = 466;
 /// Requests to a file system, answered with "not supported" as well.
 pub(super) const UNSUPPORTED_REQUESTS: [u64; 9] = [
     // `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY` and
-    // `FS_IOC_SET_ENCRYPTION_POLICY`: no tree holds what they set. `file_setattr`, which does the
-    // same, is newer than `NEWEST`.
+    // `FS_IOC_SET_ENCRYPTION_POLICY`: no tree holds these attributes. `file_setattr`, which does
+    // the same, is newer than `NEWEST`.
     0x4008_6602,
     0x401c_5820,
     0x4080_6685,
@@ -204,7 +205,7 @@ pub(super) const UNSUPPORTED_REQUESTS: [u64; 9] = [
     0x4030_582b,
     0x4030_5839,
 ];
-/// The type of a request: its second byte. That of btrfs makes subvolumes, which no tree holds.
+/// The type of a request: its second byte. Requests of btrfs make subvolumes, which no tree holds.
 pub(super) const REQUEST_TYPE: u64 = 0xff00;
 pub(super) const BTRFS: u64 = 0x9400;
 /// `FICLONE`, `FICLONERANGE` and `FIDEDUPERANGE` have the same type. `cp` uses them.

@@ -40,9 +40,9 @@ impl Group {
         self.write("memory.max", &limits.memory_bytes.to_string())?;
         // Not on kernels without swap.
         let _ = self.write("memory.swap.max", "0");
-        // A command without one of its processes would be in a state that nobody expects.
+        // A command without one of its processes would be in an unexpected state.
         self.write("memory.oom.group", "1")?;
-        // One more than may be, so that the supervisor can see an excess.
+        // One process more than the limit, so that the supervisor can see an excess.
         let processes = u64::from(limits.processes) + 1;
         self.write("pids.max", &processes.to_string())
     }
@@ -54,8 +54,8 @@ impl Group {
     }
 
     /// Returns whether the kernel has killed the processes of the group since they have reached its
-    /// limit of memory. A limit of a group above, such as that of the service, is none of the
-    /// command's.
+    /// limit of memory. A limit of a group above, for example of the service, is no limit of the
+    /// command.
     pub(super) fn has_exceeded_memory(&self) -> bool {
         self.count("oom") > 0 && self.count("oom_kill") > 0
     }
@@ -89,15 +89,15 @@ impl Drop for Group {
     }
 }
 
-/// Prepares a delegated directory for groups, removes those that helpers which were killed have
-/// left, and tries one out.
+/// Prepares a delegated directory for groups: removes the groups of killed helpers, and tries one
+/// out.
 pub(super) fn try_out(delegated: &Path, name: &str) -> Result<(), StepError> {
     // Fails with "busy" if processes are in the directory itself.
     write(&delegated.join("cgroup.subtree_control"), "+memory +pids")
         .step("switch on the controllers of memory and processes in the control group")?;
     for left in fs::read_dir(delegated).step("read the control group")?.flatten() {
         if left.file_name().to_string_lossy().starts_with(PREFIX) {
-            // One with processes stays.
+            // A group with processes stays.
             let _ = fs::remove_dir(left.path());
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn try_out(delegated: &Path, name: &str) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Writes to a file that exists: in another file system than that of cgroups it does not.
+/// Writes to a file that exists. It exists only in the file system of cgroups.
 fn write(file: &Path, content: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(file)?.write_all(content.as_bytes())
 }

@@ -28,12 +28,12 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The processes stand still after more walks in a row that miss a directory.
 const MAX_INCOMPLETE: u32 = 2;
-/// A directory that is never where it was listed, in so many measurements in a row, counts as one
-/// that fills the disk. Another command of the run moves it then.
+/// A directory that moves before it is measured, in so many measurements in a row, counts as a full
+/// disk. Another command of the run moves it then.
 const MAX_MOVING: u32 = 20;
 /// A further name of a file costs this much at most.
 const NAME: u64 = 256;
-/// No usual tree is deeper. A deeper one counts as one that fills the disk.
+/// No usual tree is deeper. A deeper one counts as a full disk.
 const MAX_DEPTH: usize = 256;
 
 /// Measures in the background until it is dropped.
@@ -55,8 +55,8 @@ struct Measured {
 }
 
 impl DiskWatch {
-    /// Starts to measure what is there, and then the growth. It is exact up to the limit. Of what
-    /// is there, only `files_bytes` do not count as growth, if given.
+    /// Starts to measure the existing files, and then the growth. It is exact up to the limit. If
+    /// `files_bytes` is given, only so many of the existing bytes do not count as growth.
     pub(super) fn start(directories: Vec<PathBuf>, files_bytes: Option<u64>, limits: &SandboxLimits) -> Self {
         let (running, stop) = channel::<()>();
         let (ready, is_ready) = channel::<()>();
@@ -88,8 +88,8 @@ impl DiskWatch {
         watch
     }
 
-    /// Waits until what is there is measured, or some time has passed. What a command writes before
-    /// that may not count as growth.
+    /// Waits until the existing files are measured, or some time has passed. Bytes that a command
+    /// writes before that may not count as growth.
     pub(super) fn wait_until_ready(&self, at_most: Duration) {
         // The sender is dropped then.
         let _ = self.is_ready.recv_timeout(at_most);
@@ -110,7 +110,7 @@ impl DiskWatch {
     }
 }
 
-/// The room that a command has, and what the last measurements have shown.
+/// The room of a command, and the results of the last measurements.
 struct Room {
     directories: Vec<PathBuf>,
     /// The bytes at the beginning.
@@ -143,8 +143,8 @@ impl Room {
         }
     }
 
-    /// Returns how much is there, with what processes hold, and whether they had to stand still for
-    /// that.
+    /// Returns the used space, including space that processes hold, and whether the processes had
+    /// to be stopped to measure it.
     fn measure(&mut self, held: u64) -> (u64, bool) {
         let walk = measure(&self.directories, self.full);
         self.incomplete = if walk.is_complete { 0 } else { self.incomplete + 1 };
@@ -178,7 +178,7 @@ impl Room {
         let now = walk.total.saturating_add(held);
         if walk.is_complete {
             self.moving = 0;
-            // The rest is that of others.
+            // The rest belongs to others.
             let growth = now.saturating_sub(self.before);
             self.foreign = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
         } else {
@@ -237,7 +237,7 @@ impl Walk {
             // The command changes the mode all the time.
             Err(Errno::ACCESS) => self.total = u64::MAX,
             Err(Errno::NOENT) => self.is_complete = false,
-            // It belongs to somebody else.
+            // The directory belongs to another user.
             Err(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Measures what processes hold that neither a directory nor their own memory shows: removed files,
-//! shared memory that is in no page table, and memory of the kernel.
+//! Measures resources of processes that neither a directory nor their own memory shows: removed
+//! files, shared memory that is in no page table, and memory of the kernel.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -81,7 +81,7 @@ impl Holdings {
         }
     }
 
-    /// Adds what `/proc/PID/maps` lists: `BEGIN-END RIGHTS OFFSET DEVICE INODE PATH`.
+    /// Adds the mappings that `/proc/PID/maps` lists: `BEGIN-END RIGHTS OFFSET DEVICE INODE PATH`.
     fn add_mappings(&mut self, maps: &str) {
         for line in maps.lines() {
             self.memory = self.memory.saturating_add(MAPPING_BYTES);

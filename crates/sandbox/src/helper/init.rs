@@ -1,9 +1,9 @@
 //! The first process of the PID namespace of a command.
 //!
 //! The kernel kills all others in the namespace when it ends, so that none of them escapes. It is a
-//! process of its own, since the kernel withholds from a first process the signals that it
-//! does not handle, and the command is to have them all. It collects what is orphaned. The helper
-//! and the command's main process are not its children: the helper sees how that one ends.
+//! process of its own, since the kernel withholds from a first process the signals that it does not
+//! handle, and the command is to have them all. It collects orphaned processes. The helper and the
+//! command's main process are not its children: the helper sees how that one ends.
 
 use std::fs::File;
 use std::io::{self, Write as _};

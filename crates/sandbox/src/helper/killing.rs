@@ -89,8 +89,8 @@ fn kill_found(killed: &mut HashSet<(Pid, u64)>) -> bool {
     };
     let mut waiting = Vec::new();
     for child in children {
-        // Even one that the kernel does not show to this process. Its number stays its own until
-        // this process has waited for it.
+        // Also kills children that the kernel hides from this process. The number of a child stays
+        // its own until this process has waited for it.
         let _ = kill_process(child, Signal::KILL);
         waiting.extend(processes::read(child));
     }
@@ -114,15 +114,15 @@ fn kill_found(killed: &mut HashSet<(Pid, u64)>) -> bool {
     killed.len() > before
 }
 
-/// Kills every process that this one may signal, except itself. These are its descendants: the
-/// domain is the proof. Without it this would be every process of the user.
+/// Kills every process that this one may signal, except itself. In a signal domain, these are its
+/// descendants. Without one, it would be every process of the user.
 fn kill_domain(_: &SignalDomain) {
     // The group of process 1 is how `kill(-1)` is spelled here.
     let _ = kill_process_group(Pid::INIT, Signal::KILL);
 }
 
-/// Keeps all descendants from running until it is dropped, so that they move nothing. Those that
-/// are made faster than they can be stopped run on.
+/// Keeps all descendants from running until it is dropped, so that they move nothing. Processes
+/// that are made faster than they can be stopped run on.
 pub(super) struct Standstill(Vec<Process>);
 
 impl Standstill {

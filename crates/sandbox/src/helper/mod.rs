@@ -40,7 +40,7 @@ use values::causes::with_causes;
 pub fn helper_main() -> ExitCode {
     match run() {
         Ok(code) => code,
-        // It died, or cancelled a command while it was still describing it.
+        // The service died, or cancelled a command before its task was complete.
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             // The service's standard error.
@@ -52,7 +52,7 @@ pub fn helper_main() -> ExitCode {
 
 fn run() -> Result<ExitCode, StepError> {
     close_inherited_files().step("close inherited files")?;
-    // Not `io::stdin()`, which reads ahead: what follows the task is for the command.
+    // Not `io::stdin()`, which reads ahead: the bytes after the task are for the command.
     let stdin = io::stdin().as_fd().try_clone_to_owned().step("open standard input")?;
     let stdin = File::from(stdin);
     let task = wire::read_frame(&stdin, wire::TASK).step("read the task")?;
@@ -80,7 +80,7 @@ fn close_inherited_files() -> io::Result<()> {
     let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
-    // One of them was the directory itself and is closed already.
+    // One of the numbers was the directory itself, which is closed already.
     for inherited in open.into_iter().filter(|file| *file > 2) {
         let _ = nix::unistd::close(inherited);
     }
@@ -105,7 +105,7 @@ impl StepError {
 }
 
 trait Step<T> {
-    /// Names what was tried, after "can't".
+    /// The failed operation, to be read after "can't".
     fn step(self, step: &'static str) -> Result<T, StepError>;
 }
 

@@ -87,7 +87,7 @@ fn make_root(bindings: &[Binding]) -> io::Result<()> {
 pub(super) fn enter_user_and(others: CloneFlags) -> Result<(), StepError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER | others).step("make namespaces")?;
-    // It stays who it is, and nobody else exists.
+    // It keeps its user, and no other user exists.
     fs::write("/proc/self/setgroups", "deny").step("give up groups")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step("map the user")?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step("map the group")

@@ -39,7 +39,7 @@ pub(super) fn drop_all() -> io::Result<()> {
     Ok(())
 }
 
-/// Ignores that a process without capabilities can't give up what it does not have.
+/// Ignores the error of a process without capabilities, which has none to give up.
 fn unless_unprivileged(done: Result<(), Errno>) -> io::Result<()> {
     match done {
         Err(Errno::PERM) => Ok(()),

@@ -1,4 +1,4 @@
-//! Reads what the kernel shows of processes: the descendants of the helper and what they use.
+//! Reads the kernel's data of processes: the descendants of the helper, and their usage.
 
 use std::collections::HashMap;
 use std::fs;
@@ -40,7 +40,7 @@ pub(super) struct Usage {
 }
 
 impl Process {
-    /// Returns whether it lives. One that has ended and waits for its parent has no memory.
+    /// Returns whether it lives. An ended process that waits for its parent has no memory.
     pub(super) fn has_memory(&self) -> bool {
         self.resident_pages > 0
     }
@@ -73,7 +73,7 @@ impl Process {
 /// Reads a process. Returns `None` if it is gone.
 pub(super) fn read(pid: Pid) -> Option<Process> {
     let mut process = parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)?;
-    // Its first thread may have ended, and had no memory then. The others still do.
+    // Its first thread may have ended, and had no memory then. Its other threads still have memory.
     if process.resident_pages == 0
         && process.threads > 1
         && let Some(living) = threads(pid).find(|thread| thread.resident_pages > 0)
@@ -124,8 +124,9 @@ pub(super) fn own_children() -> Option<Vec<Pid>> {
     children(getpid(), 0)
 }
 
-/// Returns the descendants of this process, and not many more than `at_most` of them. May miss one
-/// that loses its parent meanwhile: it is then a child of this process, and found the next time.
+/// Returns the descendants of this process, and not many more than `at_most` of them. May miss a
+/// process that loses its parent meanwhile. It is then a child of this process, so the next call
+/// finds it.
 pub(super) fn descendants(at_most: usize) -> Vec<Process> {
     let myself = getpid();
     let Some(mut waiting) = children(myself, 0) else {
@@ -181,17 +182,17 @@ fn descendants_by_parent(ancestor: Pid) -> Vec<Process> {
     found
 }
 
-/// Sums up what these processes use, with the processor time of those that have ended.
+/// Sums up the usage of these processes, with the processor time of ended ones.
 pub(super) fn usage(processes: &[Process]) -> Usage {
     let ticks = processes
         .iter()
         .map(|process| process.cpu_ticks.saturating_add(process.waited_ticks));
     let live = time_of(ticks.sum());
     let pages: u64 = processes.iter().map(|process| process.resident_pages).sum();
-    // What is not resident.
+    // Memory that is not resident.
     let elsewhere = processes.iter().map(|process| shown(process, &["VmSwap:", "VmPTE:"]));
     Usage {
-        // One that has ended and waits for its parent has no threads left.
+        // An ended process that waits for its parent has no threads left.
         tasks: processes.iter().map(|process| process.threads.max(1)).sum(),
         memory: pages.saturating_mul(page_bytes()).saturating_add(elsewhere.sum()),
         cpu: live + ended().0,
@@ -203,7 +204,7 @@ fn time_of(ticks: u64) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / ticks_per_second)
 }
 
-/// The processor time of the processes that were seen. The kernel forgets that of a child whose
+/// The processor time of the processes that were seen. The kernel forgets the time of a child whose
 /// parent does not wait for it, so that [`usage`] has less then.
 #[derive(Debug, Default)]
 pub(super) struct SeenTime {
@@ -255,17 +256,17 @@ pub(super) fn proportional_memory(processes: &[Process]) -> u64 {
         .map(|process| (process.pid.as_raw_nonzero().get(), process))
         .collect();
     let shares = processes.iter().map(|process| match by_number.get(&process.parent) {
-        // It has not executed a program yet (`vfork`), or never will.
+        // The child has not executed a program yet (`vfork`), or never will.
         Some(parent) if have_one_memory(parent, process) => 0,
         _ => share(process),
     });
     shares.sum()
 }
 
-/// Returns whether two processes have the same memory, not two copies of it: a flag that is changed
-/// in that of one is then seen in that of the other.
+/// Returns whether two processes share one memory. A flag that is changed in the memory of one is
+/// then visible in the memory of the other.
 ///
-/// The flag chooses what a core dump has, and there are none.
+/// The flag chooses the content of core dumps, and there are none.
 fn have_one_memory(a: &Process, b: &Process) -> bool {
     if a.virtual_bytes != b.virtual_bytes {
         return false;
@@ -282,8 +283,8 @@ fn have_one_memory(a: &Process, b: &Process) -> bool {
     is_seen
 }
 
-/// Returns the memory of a process: of each resident or swapped page its share. One that has ended
-/// since it was read has none. What it had may have been that of its parent, which counts already.
+/// Returns the memory of a process: of each resident or swapped page its share. A process that has
+/// ended since it was read has none. Its usage may have been its parent's, which counts already.
 fn share(process: &Process) -> u64 {
     let proportional = || {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.shown_by)).ok()?;
@@ -298,7 +299,7 @@ fn share(process: &Process) -> u64 {
     pages.saturating_add(shown(process, &["VmPTE:"]))
 }
 
-/// Returns the sum of what the kernel shows of a process under names.
+/// Returns the sum of the values that the kernel shows of a process under names.
 fn shown(process: &Process, names: &[&str]) -> u64 {
     let status = fs::read(format!("/proc/{}/status", process.shown_by)).unwrap_or_default();
     // The name of the process may hold any bytes.
@@ -350,7 +351,7 @@ mod tests {
         let mut seen = SeenTime::default();
         let once = seen.add(std::slice::from_ref(&process));
         assert_eq!(once, time_of(30));
-        // It was missed, and is seen again.
+        // A measurement misses the process, and the next one sees it again.
         assert_eq!(seen.add(&[]), once);
         assert_eq!(seen.add(std::slice::from_ref(&process)), once);
         for _ in 0..3 * FORGOTTEN_AFTER {

@@ -1,4 +1,5 @@
-//! Limits that the kernel keeps for each process. The helper keeps those of all processes together.
+//! Limits that the kernel keeps for each process. The helper enforces the limits of all processes
+//! together.
 
 use std::io;
 
@@ -12,8 +13,8 @@ const UNTOUCHED_BYTES: u64 = 1 << 30;
 
 /// Applies the limits to the calling process and to all that it starts.
 pub(super) fn apply(limits: &SandboxLimits, has_user_namespace: bool) -> io::Result<()> {
-    // One byte: too small for any file, and the one value for which the kernel does not start the
-    // host's crash handler either.
+    // One byte: too small for any file. It is the only value for which the kernel does not start
+    // the host's crash handler either.
     limit(Resource::Core, 1, 1)?;
     limit(Resource::Msgqueue, 0, 0)?;
     limit(Resource::Fsize, limits.file_bytes, limits.file_bytes)?;
@@ -21,7 +22,7 @@ pub(super) fn apply(limits: &SandboxLimits, has_user_namespace: bool) -> io::Res
     limit(Resource::Nofile, files, files)?;
     let data = limits.memory_bytes.saturating_mul(2).saturating_add(UNTOUCHED_BYTES);
     limit(Resource::Data, data, data)?;
-    // A priority above that of others.
+    // Forbids a priority above others.
     limit(Resource::Rtprio, 0, 0)?;
     limit(Resource::Nice, 0, 0)?;
     if has_user_namespace {
@@ -35,7 +36,7 @@ pub(super) fn apply(limits: &SandboxLimits, has_user_namespace: bool) -> io::Res
     limit(Resource::Cpu, cpu, cpu.saturating_add(1))
 }
 
-/// Lowers a limit. A lower one that is in force already stays.
+/// Lowers a limit. A lower limit that is in force already stays.
 fn limit(resource: Resource, current: u64, maximum: u64) -> io::Result<()> {
     let before = getrlimit(resource).maximum;
     let maximum = before.map_or(maximum, |before| before.min(maximum));

@@ -127,7 +127,7 @@ fn refused(landlock_abi: u32) -> Result<Rules, BackendError> {
     rules.insert(libc::SYS_prctl, any([equal(0, SCHED_CORE)])?);
     rules.insert(libc::SYS_socketpair, socket_pairs()?);
     let mut clones = any(NAMESPACES.map(|flag| has(0, flag)))?;
-    // All threads of a process have the same files, so that those of one show all.
+    // All threads of a process share their files, so the files of one thread are the files of all.
     clones.push(rule([masked(0, THREAD | FILES, THREAD)?])?);
     rules.insert(libc::SYS_clone, clones);
     rules.insert(libc::SYS_close_range, any([has(2, APART)])?);
@@ -163,8 +163,8 @@ const NAMESPACES: [u64; 7] = [
 /// The bits of a file mode that lend the owner's or the group's rights to the user who executes it.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 
-/// Refuses all sockets but those of TCP, and all ways to connect them but `connect`, which Landlock
-/// judges.
+/// Refuses all sockets except TCP, and all ways to connect them except `connect`, which Landlock
+/// checks.
 fn clients_of_tcp() -> Result<Rules, BackendError> {
     const STREAM: u64 = 1;
     const FAST_OPEN: u64 = 0x2000_0000;
@@ -180,8 +180,8 @@ fn clients_of_tcp() -> Result<Rules, BackendError> {
     Ok(rules)
 }
 
-/// Refuses all pairs but those of connected UNIX sockets. A datagram socket of a pair can send to
-/// any other.
+/// Refuses all pairs except pairs of connected UNIX sockets. A datagram socket of a pair can send
+/// to any other.
 fn socket_pairs() -> Result<Vec<SeccompRule>, BackendError> {
     let kind = |number| masked(1, 0xf, number);
     Ok(vec![rule([not(0, 1)?])?, rule([kind(2)?])?, rule([kind(3)?])?])

@@ -118,8 +118,8 @@ impl Streams {
         self.overflowed
     }
 
-    /// Reads what is left of the output after every process has ended. Returns the report of a
-    /// stage that failed.
+    /// Reads the rest of the output after every process has ended. Returns the report of a stage
+    /// that failed.
     pub(super) fn drain(&mut self) -> io::Result<Option<String>> {
         self.stdin = None;
         self.pump_stdout(usize::MAX)?;
@@ -305,7 +305,7 @@ impl Streams {
     }
 }
 
-/// Reads what is there, up to a number of bytes. Returns it, and whether there may be more later.
+/// Reads the available bytes, up to a number. Returns it, and whether there may be more later.
 fn read_some(from: Option<&mut impl Read>, at_most: usize) -> (Vec<u8>, bool) {
     let Some(from) = from else { return (Vec::new(), false) };
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Starts the stage, watches what it becomes, and kills everything at the end.
+//! Starts the stage, watches all processes that come from it, and kills them at the end.
 
 use std::fs::File;
 use std::io;
@@ -225,22 +225,22 @@ impl Supervised {
         }
     }
 
-    /// Compares what all processes use with the limits. Returns when to look again.
+    /// Compares the usage of all processes with the limits. Returns when to look again.
     fn look(&mut self, limits: &SandboxLimits) -> (Option<Exit>, Duration) {
         let (found, init) = self.descendants(limits);
         if !self.has_low_priority {
             let main = found.iter().find(|process| process.pid == self.main.pid);
-            // Before it has begun a session, it is in that of this process.
+            // Before it has begun a session, it is in the session of this process.
             let leads = main.is_some_and(Process::leads_session);
             self.has_low_priority = leads && priority::lower_session(self.main.pid);
         }
         self.disk
             .set_processes(found.iter().map(|process| process.shown_by).collect());
         let mut usage = processes::usage(&found);
-        // It is not the command's, but what it has collected was.
+        // This time is not the command's, but the time of the collected processes was.
         usage.cpu += init.map(|init| init.waited_time()).unwrap_or_default();
         self.seen_time = self.seen.add(&found);
-        // A control group counts what no process shows.
+        // A control group counts resources that no process shows.
         let held = if self.main.group.is_some() {
             0
         } else {
@@ -269,7 +269,8 @@ impl Supervised {
 
     /// Returns the processes of the command, and the first process of its PID namespace.
     fn descendants(&self, limits: &SandboxLimits) -> (Vec<Process>, Option<Process>) {
-        // One more than would be needed to see an excess, since one is not the command's.
+        // One process more than the limit would show an excess. One more is needed, since one is
+        // not the command's.
         let mut found = processes::descendants(limits.processes as usize + 1);
         let init = self.init.as_ref().map(Pid::from_child);
         let init = found.iter().position(|process| Some(process.pid) == init);

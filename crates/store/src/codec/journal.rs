@@ -34,7 +34,7 @@ enum StoredEntry {
     },
     #[serde(with = "reached")]
     Reached(StateAddition),
-    Answered {
+    CallsRequested {
         #[serde(with = "step")]
         step: Box<AgentStep>,
         started_at: Timestamp,

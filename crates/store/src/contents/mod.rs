@@ -1,9 +1,9 @@
 //! Contents of workspaces as a trait. Contents are written before the session that refers to them.
 //! They mean nothing until a session or a journal refers to their tree.
 //!
-//! A sweep removes contents to which nothing refers; see `retention.rs`. It leaves those alone that
-//! a run wrote a short time ago. So a run stores all contents of its tree again, or asks for those
-//! that are missing, before it refers to the tree.
+//! A sweep removes contents to which nothing refers; see `retention.rs`. It does not remove
+//! contents that a run wrote a short time ago. So a run stores all contents of its tree again, or
+//! asks for the missing ones, before it refers to the tree.
 
 mod patient;
 mod tenant;
@@ -40,7 +40,7 @@ pub(crate) const WRITE_PRECISION: Duration = Duration::from_mins(10);
 /// Large batches are split into statements of at most 256 contents and 8 MiB.
 #[async_trait]
 pub trait ContentStore: Send + Sync + fmt::Debug {
-    /// Stores contents. For those that are stored already, only the time of the last write changes.
+    /// Stores contents. If a content is stored already, only the time of its last write changes.
     /// Refuses contents of more than [`MAX_CONTENT_BYTES`]. May be repeated.
     ///
     /// Fails with [`StoreError::TenantFull`] if the contents of the tenant would exceed its limit.
@@ -51,15 +51,15 @@ pub trait ContentStore: Send + Sync + fmt::Debug {
     /// Reads contents, in the order of the hashes. `None` stands for a content that is not stored.
     async fn content_load(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Option<Content>>, StoreError>;
 
-    /// Returns what is stored of these contents. They count as written now.
+    /// Finds the stored ones among these contents. They count as written now.
     async fn content_renew(
         &self,
         tenant: &TenantId,
         hashes: &[Hash],
     ) -> Result<HashMap<Hash, StoredContent>, StoreError>;
 
-    /// Returns the hashes that are not stored, each once and in their order. Those that are stored
-    /// count as written now.
+    /// Returns the hashes that are not stored, each once and in their order. Stored ones count as
+    /// written now.
     async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError> {
         let stored = self.content_renew(tenant, hashes).await?;
         let mut seen = HashSet::with_capacity(hashes.len());

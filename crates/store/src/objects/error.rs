@@ -1,10 +1,5 @@
 //! Errors of object stores. Their texts may name buckets and keys, so they are for operators.
 
-use object_store::Error;
-use tokio::time::error::Elapsed;
-
-use crate::error::{StoreError, Unavailability};
-
 /// Why an object store can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenObjectsError {
@@ -26,28 +21,10 @@ pub enum OpenObjectsError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The build has no client of object stores.
+    #[error("this build can use no object store: build it with `--features object-store`")]
+    NotBuilt,
     /// The database has contents in an object store.
     #[error("the store has contents in an object store: name it in `store.objects.url`")]
     NotConfigured,
-}
-
-/// Makes the error of a failed request. Only a request that the object store refuses for good is
-/// not worth another attempt.
-pub(super) fn object_error(operation: &'static str) -> impl Fn(Error) -> StoreError {
-    move |error| match error {
-        Error::Generic { .. } | Error::JoinError { .. } => StoreError::Unavailable {
-            operation,
-            reason: Unavailability::Unreachable,
-            source: error.into(),
-        },
-        _ => StoreError::Failed {
-            operation,
-            source: error.into(),
-        },
-    }
-}
-
-/// Makes the error of a request that took too long.
-pub(super) fn too_late(operation: &'static str, elapsed: Elapsed) -> StoreError {
-    StoreError::late(operation, elapsed)
 }

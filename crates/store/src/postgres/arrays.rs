@@ -30,8 +30,8 @@ impl Row for Number {
     }
 }
 
-/// Returns what is decided about each of so many writes: about one whose number is in the first
-/// column of a row, what is read from the row, and the default about the others.
+/// Returns the decision about each of so many writes. A row decides about the write whose number is
+/// in its first column. Writes without a row get the default.
 pub(super) fn decisions<D: Clone + Default>(
     rows: &[PgRow],
     count: usize,
@@ -97,7 +97,7 @@ impl<'v> ColumnArrays<'v> {
 }
 
 /// Returns the text of a statement. It depends only on which of these tables have rows.
-pub(super) fn text(
+pub(super) fn cached_text(
     texts: &'static [OnceLock<String>],
     tables: &[&ColumnArrays<'_>],
     build: impl FnOnce() -> String,
@@ -146,7 +146,7 @@ pub(super) async fn fetch_all<'v>(
     query.fetch_all(connection).await
 }
 
-/// Binds the values of a column, which all have the type of the first one.
+/// Binds the values of a column, which all have the same type.
 fn bind<'q>(query: Query<'q, Postgres, PgArguments>, values: &[Value<'_>]) -> Query<'q, Postgres, PgArguments> {
     macro_rules! array {
         ($variant:ident) => {{

@@ -1,53 +1,53 @@
-//! Publishes commits on PostgreSQL.
+//! Writes commits on PostgreSQL.
 //!
-//! Most commits are one session and the end of its run, which the committer publishes in batches.
-//! Another commit has a transaction of its own (`sql/commit.rs`): one of a run that publishes
-//! subagents' sessions, is on a thread, sends webhooks or has messages to mark, and one about which
-//! no batch has decided. The transaction publishes each session by the statement of a batch.
+//! Most commits are one session and the end of its run, which the committer writes in batches. All
+//! other commits have a transaction of their own (`sql/commit.rs`): commits with sessions of
+//! subagents, a thread, webhooks or messages to mark, and commits about which no batch has decided.
+//! The transaction inserts each session by the statement of a batch.
 
 use sqlx::PgConnection;
 
 use super::PostgresStore;
 use super::arrays::Number;
+use super::commit_batch::{PlainCommit, SessionWrite, Target, end_queued_run, sessions_insert};
 use super::committer::AnyWrite;
-use super::publish::{PlainPublish, Publish, Target, end_queued_run, publish_sessions};
 use super::server_settings::LOCAL_PLAN_SETTINGS;
 use crate::error::StoreError;
 use crate::new_commit::{NewCommit, NewSession, Positions};
 use crate::new_end::NewEnd;
 use crate::rows::LeaseKey;
-use crate::sql::{Connection, Published, Refusal, publish_alone};
+use crate::sql::{CommitOutcome, Connection, Refusal, commit_write_alone};
 use values::session::BranchPosition;
 use values::tenant::TenantId;
 
-/// Publishes a commit.
-pub(super) async fn publish(store: &PostgresStore, commit: NewCommit) -> Result<Published, StoreError> {
+/// Writes a commit: in a batch if possible, or else in a transaction of its own.
+pub(super) async fn commit_write(store: &PostgresStore, commit: NewCommit) -> Result<CommitOutcome, StoreError> {
     if !commit.is_plain() {
-        return publish_alone(store, commit).await;
+        return commit_write_alone(store, commit).await;
     }
-    match publish_in_batch(store, commit).await? {
-        (commit, Some(published)) => Ok((commit, published.map(Positions::alone))),
-        (commit, None) => publish_alone(store, commit).await,
+    match commit_write_in_batch(store, commit).await? {
+        (commit, Some(position)) => Ok((commit, position.map(Positions::alone))),
+        (commit, None) => commit_write_alone(store, commit).await,
     }
 }
 
-/// Publishes one session through the committer. Returns `None` if it has to be published in a
-/// transaction of its own, for example to find out why it is refused.
-async fn publish_in_batch(
+/// Writes a commit of one session in a batch. Returns `None` if it needs a transaction of its own,
+/// for example to find out why it is refused.
+async fn commit_write_in_batch(
     store: &PostgresStore,
     commit: NewCommit,
 ) -> Result<(NewCommit, Option<Result<BranchPosition, Refusal>>), StoreError> {
     let target = Target::first_of(&commit.own);
-    let mut publish = PlainPublish { commit, target };
+    let mut write = PlainCommit { commit, target };
     loop {
-        let (returned, outcome) = store.committer.execute(publish, AnyWrite::Publish).await?;
-        publish = returned;
-        let own = &publish.commit.own;
-        let published = match outcome {
+        let (returned, outcome) = store.committer.execute(write, AnyWrite::Commit).await?;
+        write = returned;
+        let own = &write.commit.own;
+        let position = match outcome {
             Some(Ok(Some(target))) => Some(Ok(target.position(own))),
-            Some(Ok(None)) => match publish.target.after_refusal(own) {
+            Some(Ok(None)) => match write.target.after_refusal(own) {
                 Some(next) => {
-                    publish.target = next;
+                    write.target = next;
                     continue;
                 }
                 None => None,
@@ -55,13 +55,13 @@ async fn publish_in_batch(
             Some(Err(error)) => Some(Err(error.into())),
             None => None,
         };
-        return Ok((publish.commit, published));
+        return Ok((write.commit, position));
     }
 }
 
-/// Publishes a session and ends its run, inside a transaction. If the position is taken, opens a
+/// Inserts a session and ends its run, inside a transaction. If the position is taken, opens a
 /// branch or refuses the session, as its conflict policy says.
-pub(super) async fn publish_on_conn(
+pub(super) async fn session_insert_on_conn(
     connection: &mut PgConnection,
     session: &NewSession,
     end: Option<&NewEnd>,
@@ -71,9 +71,9 @@ pub(super) async fn publish_on_conn(
     }
     let mut target = Target::first_of(session);
     loop {
-        let publish = Publish::new(Number::FIRST, session, end, target);
-        let published = publish_sessions(connection, vec![publish]).await?;
-        if let Some(target) = published.into_iter().flatten().next() {
+        let write = SessionWrite::new(Number::FIRST, session, end, target);
+        let taken = sessions_insert(connection, vec![write]).await?;
+        if let Some(target) = taken.into_iter().flatten().next() {
             return Ok(target.position(session));
         }
         match (target.after_refusal(session), session.parent) {

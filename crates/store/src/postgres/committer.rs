@@ -3,15 +3,15 @@
 //!
 //! A statement decides about each of its writes, or about none:
 //!
-//! - It is committed. What it decided about a write is the result for that write's caller, such as
-//!   that a position is taken.
+//! - It is committed. Its decision about a write, for example that a position is taken, is the
+//!   result for the caller of the write.
 //! - It failed, and with it all of its writes. Then each caller executes its write alone, on a
 //!   connection of the pool. So the write that failed the batch fails for its own caller only, and
-//!   one that waits for a lock makes only its own caller wait. A write that was alone in its
+//!   a write that waits for a lock delays only its own caller. A write that was alone in its
 //!   statement has failed, unless it waited for a lock.
-//! - Its connection is lost, so it may be committed or not. That is the same as a failure. If it
-//!   takes too long, each caller executes its write alone. All writes may be repeated: the second
-//!   one finds what the first one stored.
+//! - Its connection is lost, so it may be committed or not. This counts as a failure. If it takes
+//!   too long, each caller executes its write alone. All writes may be repeated: the second attempt
+//!   finds the rows of the first.
 
 use std::error::Error;
 use std::iter;
@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::batch_write::{BatchWrite, WriteKey};
+use super::commit_batch::PlainCommit;
 use super::own_connection::OwnConnection;
-use super::publish::PlainPublish;
 use super::server_settings::{LOCAL_BATCH_SETTINGS, Pooler};
 use super::statistics::Statistics;
 use crate::committer::{Committer, Write};
@@ -37,7 +37,7 @@ use crate::new_progress::NewProgress;
 /// A larger write is executed alone, since all others of its batch would wait for it.
 const MAX_BATCHED_BYTES: usize = 256 << 10;
 /// How long a statement of a batch may take. All other writes of the process wait for it, so it is
-/// shorter than that of a write alone: a network may have forgotten the connection.
+/// shorter than the timeout of a single write: a network may have forgotten the connection.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Executes writes in batches.
@@ -64,7 +64,7 @@ type Outcome<D> = Option<Result<D, sqlx::Error>>;
 pub(super) enum AnyWrite {
     Accept(Box<Submitted<NewAcceptance>>),
     Progress(Box<Submitted<NewProgress>>),
-    Publish(Box<Submitted<PlainPublish>>),
+    Commit(Box<Submitted<PlainCommit>>),
 }
 
 impl PostgresCommitter {
@@ -125,7 +125,7 @@ impl AnyWrite {
         match self {
             Self::Accept(submitted) => &**submitted,
             Self::Progress(submitted) => &**submitted,
-            Self::Publish(submitted) => &**submitted,
+            Self::Commit(submitted) => &**submitted,
         }
     }
 }
@@ -147,17 +147,17 @@ impl Write for AnyWrite {
 }
 
 async fn execute(connection: Arc<OwnConnection>, batch: Vec<AnyWrite>) {
-    let (mut accepts, mut progress, mut publishes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut accepts, mut progress, mut commits) = (Vec::new(), Vec::new(), Vec::new());
     for write in batch {
         match write {
             AnyWrite::Accept(submitted) => accepts.push(*submitted),
             AnyWrite::Progress(submitted) => progress.push(*submitted),
-            AnyWrite::Publish(submitted) => publishes.push(*submitted),
+            AnyWrite::Commit(submitted) => commits.push(*submitted),
         }
     }
     execute_kind(&connection, accepts).await;
     execute_kind(&connection, progress).await;
-    execute_kind(&connection, publishes).await;
+    execute_kind(&connection, commits).await;
 }
 
 /// Executes writes of one kind, and replies to their callers.

@@ -57,7 +57,7 @@ const RENEW: &str = concat!(
     " select hash, kind, size from stored"
 );
 
-/// Inserts contents; for those that are stored already, updates the time of the last write.
+/// Inserts contents. If a content is stored already, updates the time of its last write.
 pub(super) async fn contents_insert(
     store: &PostgresStore,
     tenant: &TenantId,

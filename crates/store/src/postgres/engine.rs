@@ -10,7 +10,7 @@ use sqlx::Postgres;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
-use super::commit::{publish, publish_on_conn, run_end_on_conn};
+use super::commit::{commit_write, run_end_on_conn, session_insert_on_conn};
 use super::contents::{contents_insert, contents_renew};
 use super::progress::progress_insert;
 use super::queue::{run_accept, run_lease};
@@ -27,7 +27,8 @@ use crate::new_progress::NewProgress;
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, Published, Refusal, Statement, Tally, due_in_pair, segment_condition,
+    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, Refusal, Statement, Tally, due_in_pair,
+    segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -139,16 +140,16 @@ impl Engine for PostgresStore {
         progress_insert(self, progress).await
     }
 
-    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError> {
-        Box::pin(publish(self, commit)).await
+    async fn commit_write(&self, commit: NewCommit) -> Result<CommitOutcome, StoreError> {
+        Box::pin(commit_write(self, commit)).await
     }
 
-    async fn publish_on_conn(
+    async fn session_insert_on_conn(
         connection: &mut Connection<'_>,
         session: &NewSession,
         end: Option<&NewEnd>,
     ) -> Result<BranchPosition, Refusal> {
-        publish_on_conn(connection.postgres()?, session, end).await
+        session_insert_on_conn(connection.postgres()?, session, end).await
     }
 
     async fn run_end_on_conn(

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
-use super::arrays::{ColumnArrays, Number, decisions, definitions, events_text, fetch_all, text};
+use super::arrays::{ColumnArrays, Number, cached_text, decisions, definitions, events_text, fetch_all};
 use super::batch_write::{BatchWrite, WriteKey};
 use super::committer::AnyWrite;
 use crate::driver_error::store_error;
@@ -75,11 +75,11 @@ impl Batch<'_> {
     /// Executes the statement. Returns a row for each lease in force.
     async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
         static TEXTS: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
-        let text = text(&TEXTS, &[&self.entries, &self.events], || self.build_statement());
+        let text = cached_text(&TEXTS, &[&self.entries, &self.events], || self.build_text());
         fetch_all(connection, text, [self.leases, self.entries, self.events]).await
     }
 
-    fn build_statement(&self) -> String {
+    fn build_text(&self) -> String {
         let mut parts = definitions(&[
             ("lease", &self.leases),
             ("entry", &self.entries),

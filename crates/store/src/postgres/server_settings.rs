@@ -120,5 +120,5 @@ macro_rules! batch_settings {
 pub(super) const BATCH_SETTINGS: &str = batch_settings!("set");
 /// Sets them for one transaction, behind a pooler.
 pub(super) const LOCAL_BATCH_SETTINGS: &str = batch_settings!("set local");
-/// Sets those of plans for one transaction.
+/// Sets the settings of plans for one transaction.
 pub(super) const LOCAL_PLAN_SETTINGS: &str = plan_settings!("set local");

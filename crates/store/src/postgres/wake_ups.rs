@@ -1,5 +1,5 @@
-//! Wakes the workers of all processes with PostgreSQL's notifications, and those who wait for
-//! commands. A notification may be lost, so they poll as well.
+//! Wakes workers and waiters for commands in all processes, with PostgreSQL's notifications. A
+//! notification may be lost, so they poll as well.
 //!
 //! One task of the store sends the notifications, after the commits. A transaction with a
 //! [`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) would hold a lock on the
@@ -103,7 +103,7 @@ impl QueueWakeUps {
         self.notify((QUEUE, String::new()));
     }
 
-    /// Wakes those who run commands or wait for them.
+    /// Wakes workers that run commands, and callers that wait for them.
     pub(super) fn send_command(&self, wake_up: CommandWakeUp) {
         self.notify((COMMANDS, payload(wake_up)));
     }
@@ -184,7 +184,7 @@ fn payload(wake_up: CommandWakeUp) -> String {
     }
 }
 
-/// Reads a wake-up. An unknown one, such as that of a later version, may be about anything.
+/// Reads a wake-up. An unknown notification, for example of a later version, may be about anything.
 fn wake_up(payload: &str) -> CommandWakeUp {
     let (kind, id) = payload.split_once(' ').unwrap_or((payload, ""));
     match (kind, id.parse()) {

@@ -67,7 +67,7 @@ impl TryFrom<TakenCommandRow> for TakenCommand {
 }
 
 impl RenewedCommandRow {
-    /// Reads what the worker needs to know.
+    /// Reads the columns that the worker needs.
     pub(crate) fn read(self) -> RenewedCommand {
         RenewedCommand {
             is_stopped: self.is_stopped,

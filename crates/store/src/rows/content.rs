@@ -146,7 +146,7 @@ row! {
 }
 
 impl RenewedContentRow {
-    /// Returns the hash, and what the content is.
+    /// Returns the hash, and the kind of the content.
     pub(crate) fn decode(&self) -> Result<(Hash, StoredContent), StoreError> {
         let hash = RowName::new("contents", &"?").hash("hash", &self.hash)?;
         let name = RowName::new("contents", &hash);

@@ -78,7 +78,7 @@ macro_rules! written_row {
 }
 pub(crate) use written_row;
 
-/// Declares a row that is read and written; the alias is that of its table in statements.
+/// Declares a row that is read and written. `alias` is the alias of its table in statements.
 macro_rules! table_row {
     (
         columns of $alias:literal;

@@ -68,7 +68,7 @@ macro_rules! ancestors {
 pub(crate) use ancestors;
 
 /// The columns of `rows::LeasedRunRow`, without the columns of the run. The alias of the run is
-/// `r`, and that of its row in the queue is `q`.
+/// `r`, and its row in the queue has the alias `q`.
 macro_rules! leased_columns {
     () => {
         "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \

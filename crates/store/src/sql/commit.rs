@@ -1,4 +1,4 @@
-//! Commits: the order of their statements in a transaction, and their result. Each engine publishes
+//! Commits: the order of their statements in a transaction, and their result. Each engine inserts
 //! a session and ends its run in its own way.
 
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use super::connection::{Connection, Ended};
 use super::engine::Engine;
 use super::queue::{end_complete, lease_lock};
-use super::refusal::{Published, Refusal};
+use super::refusal::{CommitOutcome, Refusal};
 use super::session_lookup::session_lookup;
 use super::statement::Statement;
 use crate::error::{CommitError, StoreError};
@@ -20,34 +20,34 @@ use values::session::BranchPosition;
 impl<E: Engine> SessionWriter for E {
     async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError> {
         let commit = NewCommit::make(commit).await?;
-        let (commit, published) = self.publish(commit).await?;
-        answer(self, commit, published).await
+        let (commit, positions) = self.commit_write(commit).await?;
+        result_of(self, commit, positions).await
     }
 }
 
-/// Publishes a commit in a transaction.
-pub(crate) async fn publish_alone<E: Engine>(engine: &E, commit: NewCommit) -> Result<Published, StoreError> {
+/// Writes a commit in a transaction of its own.
+pub(crate) async fn commit_write_alone<E: Engine>(engine: &E, commit: NewCommit) -> Result<CommitOutcome, StoreError> {
     engine
         .transact(OPERATION, move |connection| {
-            Box::pin(publish_or_undo::<E>(connection, commit))
+            Box::pin(write_or_undo::<E>(connection, commit))
         })
         .await
 }
 
-async fn publish_or_undo<E: Engine>(
+async fn write_or_undo<E: Engine>(
     mut connection: Connection<'_>,
     commit: NewCommit,
-) -> Result<Ended<Published>, sqlx::Error> {
-    Ok(match publish_in_txn::<E>(&mut connection, &commit).await {
+) -> Result<Ended<CommitOutcome>, sqlx::Error> {
+    Ok(match commit_write_in_txn::<E>(&mut connection, &commit).await {
         Ok((positions, true)) => Ended::CommittedForWorkers((commit, Ok(positions))),
         Ok((positions, false)) => Ended::Committed((commit, Ok(positions))),
         Err(refusal) => Ended::RolledBack((commit, Err(refusal))),
     })
 }
 
-/// Publishes all sessions and ends the run. Also returns whether a run that waited for the thread
+/// Inserts all sessions and ends the run. Also returns whether a run that waited for the thread
 /// may now begin.
-async fn publish_in_txn<E: Engine>(
+async fn commit_write_in_txn<E: Engine>(
     connection: &mut Connection<'_>,
     commit: &NewCommit,
 ) -> Result<(Positions, bool), Refusal> {
@@ -59,7 +59,7 @@ async fn publish_in_txn<E: Engine>(
     {
         return Err(Refusal::Repeated(CommitError::LeaseLost));
     }
-    let position = E::publish_on_conn(connection, own, end).await?;
+    let position = E::session_insert_on_conn(connection, own, end).await?;
     let is_next_released = match end {
         Some(end) => end_complete::<E>(connection, &own.tenant, end).await?,
         None => false,
@@ -69,7 +69,7 @@ async fn publish_in_txn<E: Engine>(
     }
     let mut children = Vec::with_capacity(commit.children.len());
     for child in &commit.children {
-        children.push(E::publish_on_conn(connection, child, None).await?);
+        children.push(E::session_insert_on_conn(connection, child, None).await?);
     }
     Ok((
         Positions {
@@ -97,8 +97,8 @@ async fn environment_share<E: Engine>(connection: &mut Connection<'_>, commit: &
         .ok_or(Refusal::Repeated(CommitError::MissingEnvironment))
 }
 
-/// Moves a thread. It still points to the session from which the run began, since nobody else moves
-/// the thread of an active run.
+/// Moves a thread. It still points to the session from which the run began, since no other request
+/// moves the thread of an active run.
 fn thread_statement<'v>(session: &'v NewSession, thread: &'v ThreadName) -> Statement<'v> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
         where tenant = $1 and name = $2";
@@ -109,12 +109,12 @@ fn thread_statement<'v>(session: &'v NewSession, thread: &'v ThreadName) -> Stat
 
 /// Returns the result of a commit. If the ids are taken, compares the stored sessions. Equal ones
 /// were stored by an earlier attempt, whose positions are the result.
-async fn answer(
+async fn result_of(
     engine: &impl Engine,
     commit: NewCommit,
-    published: Result<Positions, Refusal>,
+    positions: Result<Positions, Refusal>,
 ) -> Result<Committed, CommitError> {
-    let positions = match published {
+    let positions = match positions {
         Ok(positions) => positions,
         Err(Refusal::Other(error)) => return Err(error),
         Err(Refusal::Repeated(error)) => {

@@ -100,7 +100,7 @@ async fn check_room(engine: &impl Engine, tenant: &TenantId, contents: &[Content
     let hashes: Vec<Hash> = sizes.keys().copied().collect();
     let missing = engine.content_missing(tenant, &hashes).await?;
     let new: u64 = missing.iter().filter_map(|hash| sizes.get(hash)).sum();
-    // A tenant above a limit that was lowered may still write what it has.
+    // A tenant above a lowered limit may still write contents that it has.
     if new == 0 || new <= left {
         return Ok(());
     }

@@ -61,7 +61,7 @@ const CANDIDATES: &str = "
         select d.tenant, d.delivery_id, d.due_at from pair cross join ";
 
 /// Takes the oldest candidates that no other worker has locked. The limit of `few` removes no row.
-/// It tells the planner that there are few rows, so that it uses the primary key.
+/// Because of it, the planner expects few rows and uses the primary key.
 const TAKEN: &str = "
         order by due_at
         limit $4 + 100

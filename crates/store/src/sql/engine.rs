@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::attempt::Attempt;
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
-use super::refusal::{Published, Refusal};
+use super::refusal::{CommitOutcome, Refusal};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
 use crate::content_rules::ContentRules;
@@ -49,7 +49,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Ends the selection of a row that no other transaction may share or change until this one has
     /// ended.
     const LOCK: &'static str;
-    /// Restricts a list `next` of states to those that no commit in flight uses. A later commit
+    /// Restricts a list `next` of states to states that no commit in flight uses. A later commit
     /// that uses one of them waits until the transaction has ended.
     const UNUSED: &'static str;
     /// Reads the database time.
@@ -105,12 +105,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Inserts the progress of a run. Returns whether the lease is in force.
     async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError>;
 
-    /// Publishes a commit: its sessions, and the end of its run.
-    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError>;
+    /// Writes a commit: its sessions, and the end of its run.
+    async fn commit_write(&self, commit: NewCommit) -> Result<CommitOutcome, StoreError>;
 
-    /// Publishes a session and ends its run, in a transaction that has locked the row of a run in
+    /// Inserts a session and ends its run, in a transaction that has locked the row of a run in
     /// the queue.
-    async fn publish_on_conn(
+    async fn session_insert_on_conn(
         connection: &mut Connection<'_>,
         session: &NewSession,
         end: Option<&NewEnd>,
@@ -127,8 +127,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Leases the chosen runs, in no order.
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;
 
-    /// Inserts contents, which are in the order of their hashes. For those that are stored already,
-    /// updates the time of the last write.
+    /// Inserts contents, which are in the order of their hashes. If a content is stored already,
+    /// updates the time of its last write.
     async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError>;
 
     /// Returns those contents that are stored. Updates the time of their last write.
@@ -137,7 +137,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;
 
-    /// Wakes those who run commands or wait for them, in all processes.
+    /// Wakes workers that run commands, and callers that wait for them, in all processes.
     fn send_command_wake_up(&self, wake_up: CommandWakeUp);
 
     /// Returns a stream of the wake-ups about commands.

@@ -41,7 +41,7 @@ const BUNDLE: &str = sql!(
 ///
 /// `line` walks back to the branch that contains the first index. `search` is a binary search in
 /// each of these branches. It finds the last segment that starts at or before the first index, and
-/// the last one that starts before the end. If a position is missing, the search includes more
+/// the last segment that starts before the end. If a position is missing, the search includes more
 /// segments, never fewer. A whole history needs no search. The rows are unsorted, since a sort
 /// would copy the payloads in the server's memory.
 ///

@@ -41,7 +41,7 @@ mod schema;
 
 pub(crate) use self::attempt::Attempt;
 pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
-pub(crate) use self::commit::publish_alone;
+pub(crate) use self::commit::commit_write_alone;
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
@@ -50,7 +50,7 @@ pub(crate) use self::queue::{
     admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
     key_claim_statement, next_turn, queue_leave, run_insert,
 };
-pub(crate) use self::refusal::{Published, Refusal};
+pub(crate) use self::refusal::{CommitOutcome, Refusal};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{CHECK_WRITE, check_schema, migrate_in_txn};
 pub(crate) use self::statement::{Statement, insert_statement};

@@ -66,7 +66,7 @@ pub(super) async fn read_objects<F: ContentFold>(
     if objects.is_empty() {
         return Ok(folded);
     }
-    let store = engine.content_rules().objects.as_ref().ok_or_else(not_configured)?;
+    let store = engine.content_rules().objects.as_deref().ok_or_else(not_configured)?;
     let fetches = objects.into_iter().map(async |row| {
         let name = ObjectName {
             hash: row.hash,
@@ -96,7 +96,7 @@ pub(super) async fn put_objects(
     tenant: &TenantId,
     rows: Vec<NewContentRow>,
 ) -> Result<Vec<NewContentRow>, StoreError> {
-    let Some(store) = &engine.content_rules().objects else {
+    let Some(store) = engine.content_rules().objects.as_deref() else {
         return Ok(rows);
     };
     let is_large = |row: &NewContentRow| row.is_bytes() && u64::try_from(row.size).is_ok_and(|size| store.takes(size));
@@ -111,7 +111,7 @@ pub(super) async fn put_objects(
         .into_iter()
         .filter(|row| !stored.contains(row.hash.as_bytes().as_slice()));
     let puts = new.map(|row| put_object(engine, store, tenant, row));
-    // All writes end, also after a failure: one that is dropped may go on unseen.
+    // All writes end, also after a failure: a dropped write may go on unseen.
     let put: Vec<_> = stream::iter(puts).buffer_unordered(CONCURRENCY).collect().await;
     for row in put {
         others.push(row?);
@@ -123,11 +123,11 @@ pub(super) async fn put_objects(
 
 async fn put_object<E: Engine>(
     engine: &E,
-    store: &Objects,
+    store: &dyn Objects,
     tenant: &TenantId,
     mut row: NewContentRow,
 ) -> Result<NewContentRow, StoreError> {
-    let name = Objects::new_name(row.hash);
+    let name = ObjectName::new(row.hash);
     list_object(engine, tenant, name, TAKABLE).await?;
     let payload = row.take_payload(name.id);
     store.put(tenant, name, payload).await?;

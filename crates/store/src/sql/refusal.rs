@@ -1,4 +1,4 @@
-//! Why an attempt to commit publishes nothing, and the search for the conflicting session.
+//! The reasons why an attempt to commit writes nothing, and the search for the conflicting session.
 
 use uuid::Uuid;
 
@@ -10,10 +10,10 @@ use crate::new_commit::{NewCommit, NewSession, OPERATION, Positions};
 use crate::rows::values;
 use values::ids::{RunId, SessionId};
 
-/// A commit, and the positions that its sessions got unless it was refused.
-pub(crate) type Published = (NewCommit, Result<Positions, Refusal>);
+/// A commit, and the positions of its sessions unless it was refused.
+pub(crate) type CommitOutcome = (NewCommit, Result<Positions, Refusal>);
 
-/// Why an attempt published nothing.
+/// The reason why an attempt wrote nothing.
 pub(crate) enum Refusal {
     /// An earlier attempt of this commit may have taken effect. The session, the run or the branch
     /// exists already, or the run has left the queue. If no earlier attempt did so, the error is

@@ -29,8 +29,8 @@ use values::tenant::TenantId;
 
 /// The most stored bytes of a read that wait to be decoded.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
-/// About the uncompressed bytes of the first batch. Each further batch is twice as large as the one
-/// before. So even a read of few rows decodes while it reads.
+/// About the uncompressed bytes of the first batch. Each further batch is twice as large as the
+/// previous one. So even a read of few rows decodes while it reads.
 const FIRST_BATCH_BYTES: u64 = 2 << 10;
 /// About the most uncompressed bytes of a batch.
 const MAX_BATCH_BYTES: u64 = 512 << 10;

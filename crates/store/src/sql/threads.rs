@@ -136,7 +136,7 @@ fn put_statement<'v, E: Engine>(
     put
 }
 
-/// Finds the run that moves the thread next: the one in progress, or else the first that waits.
+/// Finds the run that moves the thread next: the active run, or else the first waiting run.
 async fn active_run(
     connection: &mut Connection<'_>,
     tenant: &TenantId,

@@ -1,6 +1,6 @@
 //! Verifies the files of sessions: walks each tree, and checks each directory, file and chunk once.
 //!
-//! Holds the hashes of what was visited, and the paths that are still to be visited. Files come
+//! Holds the hashes of visited contents, and the paths that are still to be visited. Files come
 //! before directories, so that few paths wait. Hashes contents in [batches](super::row_batches).
 
 use std::collections::HashSet;
@@ -67,7 +67,7 @@ pub(super) async fn check_trees<E: Engine>(
     Ok(faults)
 }
 
-/// Returns what is wrong with a tree whose contents are sound.
+/// Returns the faults of a tree whose contents are sound.
 fn shape_fault(checked: Result<(), TreeError>) -> Result<Option<String>, StoreError> {
     match checked {
         Ok(()) => Ok(None),
@@ -155,7 +155,7 @@ impl<E: Engine> Walk<'_, E> {
         Ok(())
     }
 
-    /// Checks a large file. Returns what is wrong with it.
+    /// Checks a large file. Returns its faults.
     async fn check_chunks(&self, file: Hash, size: u64, chunks: &[Chunk]) -> Result<Option<String>, StoreError> {
         let sizes = chunks.iter().try_fold(0_u64, |sum, chunk| sum.checked_add(chunk.size));
         if sizes != Some(size) {

@@ -1,4 +1,4 @@
-//! Publishes sessions and ends their runs on SQLite, with several statements for each.
+//! Inserts sessions and ends their runs on SQLite, with several statements for each.
 
 use crate::new_commit::{NewSession, OPERATION};
 use crate::new_end::NewEnd;
@@ -9,8 +9,8 @@ use values::ids::SessionId;
 use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
 
-/// Publishes a session and ends its run, inside a transaction.
-pub(super) async fn publish_on_conn(
+/// Inserts a session and ends its run, inside a transaction.
+pub(super) async fn session_insert_on_conn(
     connection: &mut Connection<'_>,
     session: &NewSession,
     end: Option<&NewEnd>,

@@ -43,7 +43,7 @@ const RENEW: &str = concat!(
 const STORED: &str = "select hash, kind, size from contents
     where tenant = $1 and hash in (select unhex(value) from json_each($2))";
 
-/// Inserts contents; for those that are stored already, updates the time of the last write.
+/// Inserts contents. If a content is stored already, updates the time of its last write.
 pub(super) async fn insert_in_txn(
     mut connection: Connection<'_>,
     tenant: TenantId,

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::SqliteStore;
-use super::commit::{publish_on_conn, run_end_on_conn};
+use super::commit::{run_end_on_conn, session_insert_on_conn};
 use super::contents::{insert_in_txn, renew_in_txn};
 use super::progress::progress_in_txn;
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
@@ -26,8 +26,8 @@ use crate::new_progress::{NewProgress, OPERATION as PERSIST};
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Published, Refusal, Statement, Tally,
-    due_in_pair, publish_alone, segment_condition,
+    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Refusal, Statement, Tally,
+    commit_write_alone, due_in_pair, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -190,16 +190,16 @@ impl Engine for SqliteStore {
         inserting.await
     }
 
-    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError> {
-        publish_alone(self, commit).await
+    async fn commit_write(&self, commit: NewCommit) -> Result<CommitOutcome, StoreError> {
+        commit_write_alone(self, commit).await
     }
 
-    async fn publish_on_conn(
+    async fn session_insert_on_conn(
         connection: &mut Connection<'_>,
         session: &NewSession,
         end: Option<&NewEnd>,
     ) -> Result<BranchPosition, Refusal> {
-        publish_on_conn(connection, session, end).await
+        session_insert_on_conn(connection, session, end).await
     }
 
     async fn run_end_on_conn(

@@ -1,4 +1,4 @@
-//! Checks whether the open file is still the one at its path.
+//! Checks whether the open file is still at its path.
 //!
 //! A removed file exists as long as a process has it open. Data written to it is lost afterwards.
 

@@ -46,11 +46,11 @@ pub(crate) struct SqliteStore {
     progress_writes: Semaphore,
     /// The rules for contents.
     contents: ContentRules,
-    /// Executes writes in batches, on the one connection that writes.
+    /// Executes writes in batches, on the only connection that writes.
     writer: SqliteWriter,
     /// Wakes the workers of this process.
     wake_ups: Arc<WakeUps>,
-    /// Wakes those of this process who run commands or wait for them.
+    /// Wakes workers that run commands, and callers that wait for them, in this process.
     command_wake_ups: CommandWakeUps,
 }
 
@@ -75,8 +75,8 @@ impl StoreHealth for SqliteStore {
     }
 
     async fn write_check(&self) -> Result<(), StoreError> {
-        // About what the end of a turn writes. A smaller write finds room in the write-ahead log
-        // when that has none for others any more.
+        // About the bytes that the end of a turn writes. A smaller write finds room in the
+        // write-ahead log when that has none for others any more.
         let writes = [
             "delete from write_checks",
             "insert into write_checks (filler) values (zeroblob(65536))",

@@ -1,9 +1,9 @@
-//! The committer on SQLite: each batch is one transaction on the one connection that writes.
+//! The committer on SQLite: each batch is one transaction on the only connection that writes.
 //!
-//! Each write of a batch has a savepoint. One that fails or panics is rolled back to it, and the
-//! others go on. They are all committed together, and only then do their callers get their results.
-//! If the transaction itself fails, so do all of its writes: the disk is full, or the file is
-//! damaged or locked by another process.
+//! Each write of a batch has a savepoint. A write that fails or panics is rolled back to its
+//! savepoint, and the other writes go on. They are all committed together, and only then do their
+//! callers get their results. If the transaction itself fails, so do all of its writes: the disk is
+//! full, or the file is damaged or locked by another process.
 //!
 //! If the disk is full, SQLite may roll back the whole transaction together with one write. Then
 //! the other writes of the transaction are not stored either, and may be repeated. The driver does
@@ -81,7 +81,7 @@ impl SqliteWriter {
 struct PendingWrite(Box<dyn AnyWrite>);
 
 impl Write for PendingWrite {
-    /// No write excludes another one: each sees what those before it have written.
+    /// No write excludes another one: each sees the rows of the writes before it.
     type Key = ();
 
     fn key(&self) -> Option<()> {
@@ -289,7 +289,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_write_without_room_fails_others_only_for_now() {
         let (writer, _folder) = writer().await;
-        // As many pages as there are: those of a small note, and none for a large one.
+        // As many pages as a small note has, and none for a large one.
         execute_on(&writer, "pragma max_page_count = 1").await;
         let (small, large) = (10, 1 << 20);
         let alone = insert(&writer, large).await.unwrap();

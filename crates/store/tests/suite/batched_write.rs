@@ -21,7 +21,7 @@ pub(crate) enum BatchedWrite {
     Commit(Box<Commit>),
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Written {
     Accepted(Acceptance),

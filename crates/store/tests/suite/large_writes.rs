@@ -117,7 +117,7 @@ fn a_large_end_of_a_queued_run_is_encoded_beside_the_workers() {
     });
 }
 
-/// What a state has more than an empty one: the messages.
+/// The addition of messages to an empty state.
 fn addition(messages: impl IntoIterator<Item = Arc<Message>>) -> StateAddition {
     let empty = AgentState::new(AgentId::generate(&UuidV7Source), now());
     let store = MessageStore::default().with_messages(messages);
@@ -161,7 +161,7 @@ fn large_entries() -> Vec<JournalEntry> {
     let content = vec![ContentPart::text(long())];
     vec![
         JournalEntry::Reached(addition([user(&long())])),
-        JournalEntry::Answered {
+        JournalEntry::CallsRequested {
             step: Box::new(step),
             started_at: now(),
             addition: addition([]),

@@ -1,5 +1,5 @@
-//! What the storage traits promise, stated once and run on both engines. The folders are those of
-//! `crates/store/src`.
+//! The promises of the storage traits, stated once and run on both engines. The folders are those
+//! of `crates/store/src`.
 
 #![expect(
     clippy::unwrap_used,

@@ -29,7 +29,7 @@ struct Turn {
     compact: Option<prop::sample::Index>,
 }
 
-/// What the naive model knows of a session.
+/// A session of the naive model.
 #[derive(Debug, Clone)]
 struct Known {
     id: values::ids::SessionId,

@@ -1,4 +1,4 @@
-//! What is logged about a store that is unavailable.
+//! The log lines about a store that is unavailable.
 
 use store::{Outage, StoreError, Unavailability};
 use test_support::logs::CapturedLog;

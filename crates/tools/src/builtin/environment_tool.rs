@@ -104,7 +104,7 @@ pub(super) fn refused(what: &str, error: &EnvironmentError) -> ToolError {
     ToolError::new(format!("{what} could not be set: {error}"))
 }
 
-/// Returns how many more names there are than those that are listed.
+/// Returns the number of names that are not listed.
 pub(super) fn and_more(more: usize) -> String {
     if more == 0 {
         return String::new();

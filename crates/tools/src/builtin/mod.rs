@@ -1,5 +1,5 @@
-//! The built-in tools. Those of [`builtin_tools`] have no effect outside the environment of their
-//! run.
+//! The built-in tools. The tools of [`builtin_tools`] have no effect outside the environment of
+//! their run.
 
 mod environment_tool;
 

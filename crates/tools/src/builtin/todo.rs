@@ -1,5 +1,5 @@
-//! `todo`: the agent's list of what is to be done. It is a resource of the environment, so it lasts
-//! as long as the session and is forked with it.
+//! `todo`: the agent's list of tasks. It is a resource of the environment, so it lasts as long as
+//! the session and is forked with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

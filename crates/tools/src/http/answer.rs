@@ -19,7 +19,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Returns what the model reads.
+    /// Returns the text for the model.
     pub(super) fn into_result(self, pointer: Option<&str>, redactor: &Redactor) -> Result<ToolOutput, ToolError> {
         if !(200..300).contains(&self.status) {
             return Err(ToolError::new(self.error(redactor)));

@@ -21,7 +21,7 @@ pub(crate) struct ContentType {
     /// The media type without parameters, in lower case; empty if there is none.
     pub(crate) media_type: String,
     charset: Option<String>,
-    /// Whether the body is compressed in a way that nobody asked for.
+    /// Whether the body is compressed in a way that the request did not allow.
     is_compressed: bool,
 }
 

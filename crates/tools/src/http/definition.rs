@@ -16,7 +16,7 @@ use values::settings::{duration, integer};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpToolDefinition {
-    /// The name; empty for that of the file.
+    /// The name; if it is empty, the tool is named like its file.
     #[serde(default)]
     pub name: String,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct HttpToolDefinition {
     /// Parts of the query of every request.
     #[serde(default)]
     pub(super) query: BTreeMap<String, ValueSource>,
-    /// A JSON pointer to what the model reads of a response.
+    /// A JSON pointer to the part of a response that the model reads.
     #[serde(default)]
     pub(super) response: Option<String>,
     #[serde(default)]

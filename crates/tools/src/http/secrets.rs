@@ -17,10 +17,10 @@ const REDACTED: &str = "[secret]";
 /// How many of the secrets that were added later are remembered, the last ones.
 const MAX_ADDED: usize = 8;
 
-/// The secrets that definitions may name. `None` stands for one that the operator has not set.
+/// The secrets that definitions may name. `None` stands for a secret that the operator has not set.
 pub type ToolSecrets = BTreeMap<String, Option<SecretString>>;
 
-/// A secret with what comes before it, such as `Bearer `.
+/// A secret with its prefix, such as `Bearer `.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretValue {
     prefix: String,
@@ -51,7 +51,7 @@ impl SecretValue {
     }
 }
 
-/// Removes secrets from texts. Clones have the same secrets, also those that are added later.
+/// Removes secrets from texts. Clones share their secrets, also later ones.
 #[derive(Clone)]
 pub(crate) struct Redactor(Arc<RwLock<Known>>);
 
@@ -77,8 +77,8 @@ impl Redactor {
         })))
     }
 
-    /// Adds a secret that was not known before, such as an access token. Forgets the oldest one
-    /// that was added if there are too many.
+    /// Adds a secret that was not known before, such as an access token. Forgets the oldest added
+    /// one if there are too many.
     pub(crate) fn add(&self, secret: &SecretString) {
         let mut known = self.0.write();
         known
@@ -91,8 +91,8 @@ impl Redactor {
         known.forms = forms_of(known.first.iter().chain(&known.added));
     }
 
-    /// Returns the text without secrets. If it was cut at its end, what may be the beginning of a
-    /// secret is left out.
+    /// Returns the text without secrets. If it was cut at its end, a possible beginning of a secret
+    /// there is left out.
     pub(crate) fn redacted(&self, text: String, is_cut: bool) -> String {
         let forms = self.forms();
         let mut text = without(&forms, text);

@@ -92,7 +92,7 @@ impl Template {
     }
 }
 
-/// Adds the parameters of a template to those that are used.
+/// Adds the parameters of a template to the used ones.
 pub(super) fn add_parameters(template: &Template, used: &mut BTreeSet<String>) {
     used.extend(template.parameters().map(str::to_owned));
 }

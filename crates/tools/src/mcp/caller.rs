@@ -1,4 +1,4 @@
-//! Who sends requests to which server, and the errors that models read.
+//! A server as one tenant calls it, and the errors that models read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use values::tenant::TenantId;
 /// How long the executor waits beyond the timeout, so that the tool's own error comes first.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Who sends requests to which server.
+/// A server, and the tenant that sends it requests.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     pub(super) server: Arc<McpServer>,

@@ -43,7 +43,7 @@ pub(super) struct Connection {
     listed: Mutex<Option<(Arc<Listing>, Instant)>>,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// The server responded.
@@ -79,7 +79,7 @@ impl Connection {
             return true;
         }
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
-        // Without waiting for room, since the requests in flight may be those that get no response.
+        // Does not wait for room, since the requests in flight may be the ones without a response.
         let until = Instant::now() + SIGN_OF_LIFE;
         let reply = self
             .exchange(request, (until, SIGN_OF_LIFE), Observer::default(), None)
@@ -121,7 +121,7 @@ impl Connection {
         info.is_some_and(|info| info.protocol_version.as_str() >= modern.as_str())
     }
 
-    /// Returns what the server offers.
+    /// Returns the offers of the server.
     pub(super) fn capabilities(&self) -> ServerCapabilities {
         let info = self.service.peer().peer_info();
         info.map(|info| info.capabilities.clone()).unwrap_or_default()

@@ -20,7 +20,7 @@ const MAX_PREFIX: usize = 32;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpDefinition {
-    /// The name that agents list; that of the file if it is empty.
+    /// The name that agents list; if it is empty, the name of the file.
     #[serde(default)]
     pub name: String,
     /// The address of a server that speaks streamable HTTP.
@@ -35,7 +35,8 @@ pub struct McpDefinition {
     /// The variables of the program.
     #[serde(default)]
     pub(super) env: BTreeMap<String, ValueSource>,
-    /// Files and directories that the program may read and execute, besides those of commands.
+    /// Files and directories that the program may read and execute, in addition to the ones for all
+    /// commands.
     #[serde(default)]
     pub(super) read_only: Vec<PathBuf>,
     /// Whether the program has the network of commands.
@@ -44,7 +45,7 @@ pub struct McpDefinition {
     /// The processor time of the program, from its start to its end.
     #[serde(default, deserialize_with = "optional_duration::<10, 600_000, _>")]
     pub(super) max_cpu_time: Option<Duration>,
-    /// What the names of its tools begin with; by default its name and `_`.
+    /// The beginning of the names of its tools; by default its name and `_`.
     #[serde(default)]
     prefix: Option<String>,
     /// The tools that agents may call, by the names of the server; empty allows all.
@@ -59,7 +60,7 @@ pub struct McpDefinition {
     /// Where to get an access token.
     #[serde(default)]
     pub(super) oauth: Option<OAuthDefinition>,
-    /// What happens if a tool is no longer what a session has accepted.
+    /// The effect of a changed tool definition on a session that has accepted the earlier one.
     #[serde(default)]
     pub(super) on_change: OnChange,
     /// How long a call may take.
@@ -82,7 +83,7 @@ pub struct McpDefinition {
     allow_networks: Vec<Network>,
 }
 
-/// What happens if the definition of a tool changes after a session has accepted it.
+/// The effect of a tool definition that changes after a session has accepted it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnChange {
@@ -104,7 +105,7 @@ pub(super) struct OAuthDefinition {
     pub(super) client_id: String,
     /// The name of the secret of the client.
     pub(super) client_secret: String,
-    /// What the token is for; empty leaves it to the server.
+    /// The scope of the token; if it is empty, the server chooses.
     #[serde(default)]
     pub(super) scope: String,
 }
@@ -171,7 +172,7 @@ impl McpDefinition {
         set.into_iter().find_map(|(key, is_set)| is_set.then_some(key))
     }
 
-    /// Returns what the names of the tools begin with.
+    /// Returns the beginning of the names of the tools.
     pub(super) fn prefix(&self) -> String {
         self.prefix.clone().unwrap_or_else(|| format!("{}_", self.name))
     }

@@ -77,8 +77,8 @@ impl Endpoint {
         matches!(self, Self::Stdio(_))
     }
 
-    /// Opens a connection of a tenant until a time. `tasks` are those that outlast it for a moment,
-    /// and `limit` is how long all attempts may take.
+    /// Opens a connection of a tenant until a time. `tasks` outlast it for a moment, and `limit` is
+    /// the time of all attempts together.
     pub(super) async fn open(
         &self,
         tenant: &TenantId,

@@ -31,7 +31,7 @@ use values::tenant::TenantId;
 /// The most pages of templates.
 const MAX_TEMPLATE_PAGES: usize = 16;
 
-/// What a tool does.
+/// The kind of an added tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extra {
     ListResources,
@@ -48,7 +48,7 @@ struct ExtraTool {
     caller: Caller,
 }
 
-/// Returns the tools for what a server has besides tools. The patterns of the definition apply to
+/// Returns the tools for resources and prompts of a server. The patterns of the definition apply to
 /// them, and a tool of the server itself has precedence.
 pub(super) fn extras(server: &Arc<McpServer>, listing: &Listing, tenant: &TenantId) -> Vec<Arc<dyn Tool>> {
     let resources = [Extra::ListResources, Extra::ReadResource].map(|extra| (extra, listing.has_resources));
@@ -211,7 +211,7 @@ impl ExtraTool {
         self.output(move || vec![ContentPart::text(listed())]).await
     }
 
-    /// Lists the templates of all pages, and what is left out of them.
+    /// Lists the templates of all pages, and the parts that are left out.
     async fn templates(&self, until: Instant) -> (Vec<ResourceTemplate>, Vec<String>) {
         let (mut templates, mut problems, mut cursor) = (Vec::new(), Vec::new(), None);
         for number in 1..=MAX_TEMPLATE_PAGES {
@@ -263,7 +263,7 @@ impl ExtraTool {
         }
     }
 
-    /// Returns what models read. Nobody knows yet how large it is.
+    /// Returns the text for the model. It may still be too large.
     async fn output(
         &self,
         content: impl FnOnce() -> Vec<ContentPart> + Send + 'static,
@@ -285,7 +285,7 @@ impl ExtraTool {
     }
 }
 
-/// Adds what the model can't use, if there is something.
+/// Adds the list of parts that the model can't use, if there are any.
 fn with_left_out(mut listed: Value, left_out: &[String]) -> Value {
     if !left_out.is_empty() {
         listed["left_out"] = json!(left_out);

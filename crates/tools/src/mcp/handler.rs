@@ -1,4 +1,4 @@
-//! What a server asks during a request, and when it says that its lists have changed.
+//! Handles the questions of a server during a request, and its notices of changed lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::requests::Requests;
 /// How long a question stays open whose request is being cancelled.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Handles what a server sends on a connection.
+/// Handles the requests and notifications of a server on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Handler {
     requests: Arc<Requests>,

@@ -28,7 +28,7 @@ const MAX_ASKED: usize = 64 << 10;
 /// The key of the question of an older server in the input.
 const QUESTION: &str = "answer";
 
-/// What is stored with an open call.
+/// The state that is stored with an open call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct AskedState {
@@ -37,7 +37,7 @@ struct AskedState {
     /// The state of a modern server.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_state: Option<String>,
-    /// Whether the questions are those of an older server.
+    /// Whether the questions come from an older server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_legacy: bool,
     /// The answers to earlier questions of an older server, by the hash of the question.
@@ -45,7 +45,7 @@ struct AskedState {
     answers: BTreeMap<String, Value>,
 }
 
-/// What a call that continues sends.
+/// The answers that a resumed call sends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Resumed {
     /// The responses to the questions of a modern server.
@@ -94,8 +94,8 @@ impl Resumed {
     }
 }
 
-/// Returns the input that a result of a modern server requires. The error says why nobody can give
-/// it.
+/// Returns the input that a result of a modern server requires. The error says why no caller can
+/// give it.
 pub(super) fn needed(result: InputRequiredResult) -> Result<NeededInput, &'static str> {
     let requests: InputRequests = result.input_requests.unwrap_or_default();
     let questions = requests.into_iter().map(|(key, request)| match request {

@@ -41,7 +41,7 @@ struct Pages<'a> {
     tools: Vec<WireTool>,
     bytes: usize,
     lifetime: Option<Duration>,
-    /// What is left out, in words.
+    /// The parts that are left out, in words.
     left_out: Vec<String>,
 }
 
@@ -211,7 +211,7 @@ fn listed(tool: WireTool) -> Result<ListedTool, String> {
             "its name has {characters} characters, and the most are {MAX_NAME}"
         ));
     }
-    // Icons and metadata do not change what the model reads or what a call does.
+    // Icons and metadata change neither the text for the model nor the effect of a call.
     let definition = json!({
         "name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema, "annotations": tool.annotations,

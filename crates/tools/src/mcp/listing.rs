@@ -1,4 +1,4 @@
-//! What a server offers, as it was listed. Data only.
+//! The offers of a server, as it has listed them. Data only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use values::json::{JsonSchema, Value};
 use values::session::Hash;
 
-/// What a server offers.
+/// The offers of a server.
 #[derive(Debug)]
 pub(super) struct Listing {
     /// The usable tools, by name.
     pub(super) tools: Vec<ListedTool>,
-    /// What else the server lists, and why it can't be used.
+    /// The listed parts that can't be used, with the reasons.
     pub(super) left_out: Vec<String>,
     /// Whether the server has resources.
     pub(super) has_resources: bool,

@@ -8,7 +8,7 @@
 //! server.rs       one server: its connections, one for each tenant
 //! connection.rs   one connection: requests with limits of time, and their cancellation
 //! requests.rs     the requests of a connection; finds the one that a message belongs to
-//! observer.rs     what a caller observes of its request: progress, and questions of the server
+//! observer.rs     progress of a request, and questions of the server, for its caller
 //! incoming/       reads all that a server sends: removes secrets, mends parts that can't be read,
 //!                 parses beside the workers
 //! endpoint.rs     how a server is reached: over HTTP (`http/`) or as a process (`stdio/`)

@@ -1,4 +1,4 @@
-//! The names of tools for models, made from those of a server.
+//! The names of tools for models, made from the names of a server.
 
 use agent::ports::ToolSpec;
 

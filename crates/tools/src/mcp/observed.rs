@@ -109,8 +109,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        // A transport over HTTP does not close while it has messages that nobody receives. It ends
-        // when it is dropped.
+        // A transport over HTTP does not close while it has unreceived messages. It ends when it is
+        // dropped.
         let limit = if self.is_flooded {
             Duration::ZERO
         } else {

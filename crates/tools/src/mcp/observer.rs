@@ -1,4 +1,4 @@
-//! What a caller observes of its request: the progress, and questions of the server.
+//! Passes the progress of a request, and questions of the server, to its caller.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Observer {
     }
 }
 
-/// Returns the response to a question that nobody answers.
+/// Returns the response to a question without an answer.
 pub(super) fn declined() -> ElicitResult {
     ElicitResult::new(ElicitationAction::Decline)
 }

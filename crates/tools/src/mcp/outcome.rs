@@ -1,4 +1,4 @@
-//! Turns what a server returns into what models read.
+//! Turns results of a server into text for models.
 //!
 //! A result that a provider would refuse would spoil the session, so that images are checked.
 
@@ -87,7 +87,7 @@ fn read(result: CallToolResult, output_schema: Option<&JsonSchema>) -> Result<To
     Ok(output(content))
 }
 
-/// Returns what models read of content of a server.
+/// Returns content of a server as text for models.
 pub(super) fn parts(content: Vec<ContentBlock>) -> Vec<ContentPart> {
     let left_out = content.len().saturating_sub(MAX_PARTS);
     let mut parts: Vec<_> = content.into_iter().take(MAX_PARTS).map(part).collect();

@@ -96,8 +96,8 @@ impl Requests {
         self.room.available_permits() == MAX_REQUESTS && self.room_for_lists.available_permits() == MAX_LISTS
     }
 
-    /// Notes what a message that is about to be sent begins or cancels. A request of a caller has
-    /// its observer, an `Arc<Observer>`, among its extensions.
+    /// Notes the request that an outgoing message begins or cancels. A request of a caller has its
+    /// observer, an `Arc<Observer>`, among its extensions.
     pub(super) fn note_sent(&self, message: &mut ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(sent) => {
@@ -122,7 +122,7 @@ impl Requests {
         }
     }
 
-    /// Notes that a request has its response. Returns the one that was set aside for it.
+    /// Notes that a request has its response. Returns the response that was set aside for it.
     pub(super) fn end(&self, id: &RequestId) -> Option<ServerJsonRpcMessage> {
         let mut sent = self.sent.lock();
         let at = sent.pending.iter().position(|request| request.awaited.id == *id)?;
@@ -224,14 +224,14 @@ impl Awaited {
         }
     }
 
-    /// Returns whether an id is that of the request. Some servers make a text of a number.
+    /// Returns whether an id belongs to the request. Some servers make a text of a number.
     fn has_id(&self, id: &Value) -> bool {
         RequestId::deserialize(id).is_ok_and(|id| id.to_string() == self.id.to_string())
     }
 }
 
 impl SentRequests {
-    /// Adds a request. Removes those that could not be sent.
+    /// Adds a request. Removes the ones that could not be sent.
     fn add(&mut self, request: Pending) {
         if let RequestId::Number(id) = request.awaited.id {
             self.last_id = self.last_id.max(u32::try_from(id).unwrap_or_default());
@@ -309,7 +309,7 @@ mod tests {
         ] {
             assert_eq!(claimed(&id), Some(json!(2)), "{id}");
         }
-        // A late response to a request that was cancelled is that of no other.
+        // A late response to a cancelled request belongs to no other request.
         for id in [json!(0), json!(1), json!("1"), json!(1.0)] {
             assert_eq!(claimed(&id), None, "{id}");
         }

@@ -1,4 +1,4 @@
-//! One server: its connections, and what it offers.
+//! One server: its connections and its offers.
 //!
 //! Each tenant has a connection of its own, so that no server sees two tenants as one client. A
 //! connection opens when it is needed and closes when it has been unused for a while.
@@ -87,7 +87,7 @@ impl McpServer {
         self.endpoint.problem()
     }
 
-    /// Returns what the server offers the tenant.
+    /// Returns the offers of the server to the tenant.
     pub(super) async fn listing(self: &Arc<Self>, tenant: &TenantId) -> Result<Arc<Listing>, RequestError> {
         let limit = self.definition.connect_timeout();
         let listed = tokio::time::timeout(limit + GRACE, self.list(tenant, limit)).await;
@@ -178,8 +178,8 @@ impl McpServer {
             MAX_CONNECTIONS
         };
         if slots.len() >= most {
-            // Those that could not connect have nothing to close. A process that was started a
-            // moment ago still counts.
+            // Connections that failed have nothing to close. A process that was started a moment
+            // ago still counts.
             let now = Instant::now();
             let is_in_use = |state: &SlotState| state.connection.is_some() || state.starts.are_recent(now);
             slots.retain(|_, slot| slot.try_lock().map_or(true, |state| is_in_use(&state)));

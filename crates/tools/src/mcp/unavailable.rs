@@ -1,4 +1,5 @@
-//! A tool that stands for what can't be used, so that the model knows it.
+//! A tool that stands in for servers and tools that can't be used, so that the model learns of
+//! them.
 
 use futures_util::future::BoxFuture;
 use serde_json::json;

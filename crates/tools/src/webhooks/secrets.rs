@@ -65,10 +65,10 @@ impl WebhookSecret {
     }
 }
 
-/// Finds the keys for runs of the tenant; without a tenant, those of any secret.
+/// Finds the keys for runs of the tenant; without a tenant, the keys of any secret.
 ///
-/// The error says what is wrong. It lists no names and no sources, since it must not reveal those
-/// of other tenants and of the operator.
+/// The error says what is wrong. It lists no names and no sources, since it must not reveal names
+/// and sources of other tenants and of the operator.
 pub(super) fn find_keys<'a>(
     secrets: &'a BTreeMap<String, WebhookSecret>,
     name: &str,

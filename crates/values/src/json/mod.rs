@@ -112,7 +112,7 @@ pub fn escaped_length(text: &str) -> usize {
     text.len() + added.sum::<usize>()
 }
 
-/// Counts the items up to the one that brings the sum of the sizes to `bytes`.
+/// Counts the items until the sum of their sizes reaches `bytes`.
 pub fn count_reaching(bytes: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut sum = 0_usize;
     let is_short = |size: &usize| {

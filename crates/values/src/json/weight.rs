@@ -1,10 +1,10 @@
 //! Estimates the memory of values, and counts values.
 //!
 //! A value of JSON takes up to a hundred times the bytes of its text, so the length of the text is
-//! no estimate. [`weight`] lets a value serialize itself and adds up what its parts allocate. It
-//! writes nothing and reads no text, so it costs a few nanoseconds for each part, and hardly more
-//! for a text of megabytes. The weight is at least the memory of JSON values and of texts, and at
-//! most about three times as much.
+//! no estimate. [`weight`] lets a value serialize itself and adds up the allocations of its parts.
+//! It writes nothing and reads no text, so it costs a few nanoseconds for each part, and hardly
+//! more for a text of megabytes. The weight is at least the memory of JSON values and of texts, and
+//! at most about three times as much.
 
 use std::fmt;
 
@@ -20,17 +20,17 @@ const TEXT: usize = 32;
 const FIELD: usize = 16;
 /// An allocated list without its items.
 const LIST: usize = 64;
-/// A slot of a list, apart from what its item allocates. A JSON value has 32 bytes, and a list that
-/// has grown has up to two slots for each item.
+/// A slot of a list, apart from the allocations of its item. A JSON value has 32 bytes, and a list
+/// that has grown has up to two slots for each item.
 const ITEM: usize = 64;
 /// A map with entries, besides [`ENTRY`] for each. The node of a map of JSON values takes 648
 /// bytes, however few of its 11 slots are used.
 const MAP: usize = 512;
-/// A slot of a map, apart from what key and value allocate. A full node is split in the middle, so
-/// a slot takes up to a sixth of a node.
+/// A slot of a map, apart from the allocations of key and value. A full node is split in the
+/// middle, so a slot takes up to a sixth of a node.
 const ENTRY: usize = 128;
 
-/// Estimates how many bytes of memory a value takes, from what it serializes.
+/// Estimates the bytes of memory that a value takes, from its serialized parts.
 pub fn weight<T: Serialize + ?Sized>(value: &T) -> usize {
     let mut weigher = Weigher(0);
     // The weigher never fails. A value that can't be serialized counts up to there.

@@ -1,9 +1,9 @@
-//! Limits that operators set for tenants and API keys. They bound what a run may spend, which
-//! agents and models it may use, and how much a tenant may use at once.
+//! Limits that operators set for tenants and API keys. They bound the spending of a run, its agents
+//! and models, and the concurrent use of a tenant.
 //!
-//! `run/request/allowance.rs` applies the limits of runs. `TenantShares` counts what a tenant uses
-//! in this process. The transaction that accepts a run counts the tenant's waiting runs. It holds a
-//! lock of the tenant, so concurrent requests never exceed the limit.
+//! `run/request/allowance.rs` applies the limits of runs. `TenantShares` counts the current use of
+//! a tenant in this process. The transaction that accepts a run counts the tenant's waiting runs.
+//! It holds a lock of the tenant, so concurrent requests never exceed the limit.
 
 mod pattern;
 mod shares;
@@ -92,7 +92,8 @@ pub struct RateStanding {
 }
 
 impl Limits {
-    /// Makes limits from those of single tenants and `each_tenant`, which applies to all others.
+    /// Makes limits from the limits of single tenants and from `each_tenant`, which applies to all
+    /// others.
     pub fn new(each_tenant: TenantLimits, tenants: impl IntoIterator<Item = (TenantId, TenantLimits)>) -> Self {
         let tenants = tenants.into_iter();
         Self {

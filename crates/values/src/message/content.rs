@@ -1,5 +1,5 @@
-//! Content parts: what a message says. Unknown kinds load, are retained and are shown; they are
-//! never an error.
+//! The content parts of messages. Unknown kinds load, are retained and are shown; they are never an
+//! error.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub enum ContentPart {
     Document(DocumentPart),
     /// The model asks for a tool.
     ToolCall(ToolCall),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
     /// The model's reasoning.
     Reasoning(ReasoningPart),
@@ -126,7 +126,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// The longest id that every server accepts, but for those that demand one length.
+    /// The longest id that every server accepts, except servers that demand one length.
     pub const PLAIN_ID: usize = 40;
 
     /// Returns whether all servers accept the id that do not demand one length: at most 40 letters,
@@ -141,7 +141,7 @@ pub fn is_plain_id(id: &str, most: usize) -> bool {
     id.len() <= most && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolResult {
     /// The call that it answers.

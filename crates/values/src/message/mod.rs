@@ -20,7 +20,7 @@ use crate::clock::Timestamp;
 use crate::ids::MessageId;
 use crate::json::{Object, RawJson, Unread};
 
-/// Who says a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -39,14 +39,14 @@ pub enum Role {
 pub struct Message {
     /// Names the message within its history.
     pub id: MessageId,
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// The speaker's name, where several share a role.
+    /// The name of the author, where several share a role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What is said, in order.
+    /// The content parts, in order.
     pub content: Vec<ContentPart>,
-    /// Which step of which execution produced it, and its section.
+    /// The execution and the step that produced it, and its section.
     #[serde(default, skip_serializing_if = "MessageTags::is_empty")]
     pub tags: MessageTags,
     /// Fields of the provider's message that must go back unchanged.
@@ -58,7 +58,7 @@ pub struct Message {
     /// When the message entered the history.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
-    /// What a later version stored with it; see [`Unread`].
+    /// Unknown fields that a later version stored; see [`Unread`].
     #[serde(skip)]
     pub unread: Unread,
 }
@@ -77,7 +77,7 @@ pub struct ProviderFields {
 }
 
 impl ProviderFields {
-    /// Names the provider alone: what goes back to it is in the parts of the message.
+    /// Names only the provider: the parts of the message have the fields that go back to it.
     pub fn owner(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),

@@ -62,10 +62,10 @@ impl Section {
     pub const MESSAGES: &'static str = "messages";
     /// The section of summaries, each of which may stand for the messages before it.
     pub const SUMMARY: &'static str = "summary";
-    /// The section of what an agent notes for later.
+    /// The section of an agent's notes for later.
     pub const BUFFER: &'static str = "buffer";
 
-    /// What a name of a section may be.
+    /// The rule for names of sections.
     pub const RULE: &'static str = "a section has a name of 1 to 64 letters, digits, `-`, `_` and `.`";
 
     /// Names a section.
@@ -78,7 +78,7 @@ impl Section {
         &self.0
     }
 
-    /// Returns whether the name is one that callers may use: see [`Section::RULE`].
+    /// Returns whether callers may use the name: see [`Section::RULE`].
     pub fn is_valid(&self) -> bool {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
         (1..=64).contains(&self.0.len()) && self.0.bytes().all(allowed)

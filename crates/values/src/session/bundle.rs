@@ -58,8 +58,8 @@ pub struct SessionHead {
     pub execution_count: u64,
     /// The number of messages in the whole history.
     pub message_count: u64,
-    /// The index from which the history is needed to run: the end of what its newest summary
-    /// covers.
+    /// The index from which the history is needed to run: the end of the messages that its newest
+    /// summary covers.
     #[serde(skip)]
     pub history_start: u64,
     /// Covers all of the session and, through its parent's, the whole line.

@@ -17,7 +17,7 @@ use crate::model_ref::{ModelRef, ResponseFormat, stored_format};
 /// The context as callers see it and as sessions are imported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ContextState {
-    /// What seldom changes.
+    /// The part that seldom changes.
     #[serde(flatten)]
     pub stored: StoredContext,
     /// Key-value pairs that last across executions.
@@ -57,7 +57,7 @@ pub struct StoredContext {
     /// The shape of final answers.
     #[serde(default, deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What this session sets instead of its agent's definition; absent if it sets nothing.
+    /// The settings of this session that override its agent's definition; absent if there are none.
     #[serde(
         default,
         deserialize_with = "stored_overrides",
@@ -80,7 +80,7 @@ pub struct StoredContext {
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: Object,
-    /// What this version can't read of a known key; see [`Unread`].
+    /// The values of known keys that this version can't read; see [`Unread`].
     #[serde(skip)]
     pub unread: Unread,
 }

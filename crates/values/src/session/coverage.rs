@@ -1,9 +1,9 @@
 //! Coverage: which messages a summary may cover, and at which index a compacted history begins.
 //!
 //! Compaction adds a message of section `summary`; its tag `covers` names the range that it
-//! replaces. Nothing is deleted. A session's `history_start` is the end of what its newest summary
-//! covers. The commit computes and checks it. From there on, a history is complete: everything
-//! before is covered, and no call is separated from its result.
+//! replaces. Nothing is deleted. A session's `history_start` is the end of the messages that its
+//! newest summary covers. The commit computes and checks it. From there on, a history is complete:
+//! everything before is covered, and no call is separated from its result.
 
 use super::history::History;
 use crate::message::{Coverage, Message, Role};

@@ -24,7 +24,7 @@ pub struct BundleDiff {
     pub environment: Vec<ValueChange>,
 }
 
-/// How the states of one bundle differ from those of another.
+/// The differences between the states of two bundles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatesDiff {
     /// Keys of the contexts that differ.

@@ -15,13 +15,13 @@ const WORKSPACE: &str = "workspace";
 /// The key of the shell in JSON.
 const SHELL: &str = "shell";
 
-/// What an environment is restored from and exported to.
+/// The stored form of an environment.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, utoipa::ToSchema)]
 #[serde(default, from = "StoredEnvironment")]
 pub struct EnvironmentState {
     /// Values that tools and prompts can read, by name.
     pub variables: BTreeMap<String, Value>,
-    /// What a resource needs to be restored, by its key; opaque to all but the resource.
+    /// The stored states of resources, by key. Only the resource can read its state.
     pub resources: BTreeMap<String, Value>,
     /// The files; absent while there are none.
     pub workspace: Option<WorkspaceState>,
@@ -42,7 +42,7 @@ pub struct WorkspaceState {
     pub other: Object,
 }
 
-/// What a shell needs to be restored.
+/// The stored state of a shell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ShellState {
     /// The working directory.

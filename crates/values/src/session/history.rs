@@ -20,7 +20,7 @@ use crate::message::Message;
 /// The messages of a conversation, oldest first, from some index on.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The number of messages before those that are held.
+    /// The number of messages before the held ones.
     first_index: usize,
     messages: VectorSync<Arc<Message>>,
     /// How many of the held messages are counted, from the first on.
@@ -71,8 +71,8 @@ impl History {
         self.first_index + self.messages.len()
     }
 
-    /// Returns the bytes of the messages that are held, as JSON. Serializes those that were added
-    /// since the last [`counted`](Self::counted).
+    /// Returns the bytes of the messages that are held, as JSON. Serializes the messages that were
+    /// added since the last [`counted`](Self::counted).
     pub fn bytes(&self) -> usize {
         let added = self.iter_from(self.first_index + self.counted);
         self.counted_bytes + added.map(|message| json_length(&**message)).sum::<usize>()

@@ -15,7 +15,7 @@ use crate::model_parameters::ModelParameters;
 /// The most tools.
 const MAX_TOOLS: usize = 1024;
 
-/// What a session sets; everything else is its agent's.
+/// The settings of a session that override its agent's definition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {

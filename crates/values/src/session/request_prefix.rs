@@ -1,8 +1,8 @@
-//! The messages with which all later requests of a session begin, and what was computed from them.
+//! The messages with which all later requests of a session begin, and values computed from them.
 //!
 //! A turn extends the prefix of the turn before it and the values computed from it, for example the
-//! encoded form of the messages. So it costs what it adds. The values only save work: without a
-//! prefix, everything is computed again.
+//! encoded form of the messages. So its cost depends only on its new messages. The values only save
+//! work: without a prefix, everything is computed again.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -28,8 +28,8 @@ pub trait Fold: Clone + Send + Sync + 'static {
     /// Returns whether the other value is computed in the same way.
     fn is_like(&self, other: &Self) -> bool;
 
-    /// Returns whether the value can be retained after these messages: no message after them may
-    /// change what they and earlier messages give. Must cost much less than to add them.
+    /// Returns whether the value can be retained after these messages: no later message may change
+    /// the value of these and earlier messages. Must cost much less than to add them.
     fn settles_with<'a>(&self, _messages: impl Iterator<Item = &'a Message>) -> bool {
         true
     }
@@ -274,7 +274,7 @@ mod tests {
     /// Returns the result of a fold, and how many messages it read.
     fn folded(prefix: &RequestPrefix, empty: &Counted) -> (usize, usize, usize) {
         let before = empty.work.load(Ordering::Relaxed);
-        // What is retained counts in the work of the first value of its kind.
+        // Retaining a value counts in the work of the first value of its kind.
         let (value, folded) = prefix.fold(empty.clone());
         (value.messages, folded, value.work.load(Ordering::Relaxed) - before)
     }

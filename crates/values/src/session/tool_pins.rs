@@ -1,7 +1,6 @@
 //! The definitions of tools of servers that a session has accepted, by their hashes.
 //!
-//! A server may change what a tool says and does after somebody has trusted it. The pins make each
-//! change visible.
+//! A server may change a tool after a session has accepted it. The pins make each change visible.
 
 use std::collections::BTreeMap;
 

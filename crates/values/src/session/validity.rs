@@ -60,8 +60,8 @@ pub enum HistoryFault {
         /// The id.
         call_id: String,
     },
-    /// The tags of a result differ from those of its call, so a request could contain only one of
-    /// them.
+    /// The tags of a result differ from the tags of its call, so a request could contain only one
+    /// of them.
     #[error("the tool result {call_id:?} has another `section` or `is_trace` tag than its tool call")]
     ForeignTags {
         /// The call.

@@ -32,7 +32,7 @@ pub struct WaitingStep {
 pub struct OpenCall {
     /// The id of the call.
     pub call_id: String,
-    /// What the call needs.
+    /// The kind of answer that the call needs.
     pub kind: OpenCallKind,
     /// The name of the tool.
     pub tool: String,
@@ -57,7 +57,7 @@ pub struct OpenCall {
     pub reason: Option<String>,
 }
 
-/// What an open call needs.
+/// The answer that an open call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenCallKind {
@@ -72,7 +72,7 @@ pub enum OpenCallKind {
     Unknown,
 }
 
-/// An approval that covers later calls of a session and of those that continue it.
+/// An approval that covers later calls of a session and of its descendants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RememberedApproval {
     /// The name of the tool.
@@ -82,7 +82,7 @@ pub struct RememberedApproval {
 }
 
 impl OpenCall {
-    /// Returns whether nobody answered the call in time.
+    /// Returns whether the time for an answer has passed.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at <= now
     }

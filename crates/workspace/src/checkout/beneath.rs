@@ -50,7 +50,7 @@ fn restored(directory: &OwnedFd) -> io::Result<OwnedFd> {
     open_directory(directory, ".")
 }
 
-/// Opens what a directory has under a name, of any kind and with any mode, to examine it.
+/// Opens the entry under a name, of any kind and with any mode, to examine it.
 pub(super) fn open_any(directory: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
@@ -97,7 +97,7 @@ pub(super) fn path_of(directory: &str, name: &str) -> String {
     }
 }
 
-/// Returns what a directory has, without itself and the directory above it.
+/// Returns the entries of a directory, without itself and the directory above it.
 pub(super) fn entries(directory: impl AsFd) -> rustix::io::Result<impl Iterator<Item = rustix::io::Result<DirEntry>>> {
     let is_other = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
     let entries = Dir::read_from(directory)?;

@@ -1,10 +1,10 @@
-//! The directories of this process: those in use, and those of ended runs that are retained for the
-//! next run of their line.
+//! The directories of this process: directories in use, and directories of ended runs that are
+//! retained for the next run of their line.
 //!
 //! Commands may store the path of their directory: in variables, links and caches. So a line of
 //! sessions finds its directory under one path again, as far as possible, also in a new process and
 //! on another machine with the same configuration: `ROOT/NUMBER/run-HASH/workspace`. The process
-//! has the lowest free number, and the hash is that of the line.
+//! has the lowest free number, and the hash is the hash of the line.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -53,7 +53,7 @@ pub struct Checkouts {
 pub struct ScratchDirectory(Directory);
 
 impl Checkouts {
-    /// Makes a folder for the directories of this process below `root`, and removes those of
+    /// Makes a folder for the directories of this process below `root`, and removes the folders of
     /// processes that have ended. Retains at most `capacity` directories of ended runs.
     pub fn open(root: &Path, capacity: usize) -> Result<Self, CheckoutError> {
         prepare(root)?;

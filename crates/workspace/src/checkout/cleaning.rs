@@ -1,4 +1,5 @@
-//! Finds what a directory has besides the files of its tree, and makes it like a new one.
+//! Finds the entries of a directory beside the files of its tree, and makes the directory like a
+//! new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -20,7 +21,7 @@ const MAX_FOUND: usize = 1_000;
 struct Names {
     /// The names of known files and symlinks, and their paths.
     known: Vec<(CString, String)>,
-    /// The names that are not known. What is below them is not known either.
+    /// The names that are not known. Entries below them are not known either.
     unknown: Vec<CString>,
 }
 

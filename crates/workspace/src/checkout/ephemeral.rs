@@ -25,7 +25,7 @@ const MAX_BYTES: u64 = 32 << 20;
 /// A file or a symlink that a command has left.
 enum Left {
     Read(Changed),
-    /// A file of which nobody reads the content.
+    /// A file whose content is not read.
     Unread {
         size: u64,
         is_executable: bool,
@@ -38,7 +38,7 @@ impl Checkout {
         self.ephemeral.iter().map(String::as_str)
     }
 
-    /// Returns the tree with what the directory has at an ephemeral path, and with the symlinks on
+    /// Returns the tree with the directory's entries at an ephemeral path, and with the symlinks on
     /// the path. Returns the same tree if the path is not ephemeral, or leads to nothing. `is_read`
     /// decides by path and size which files are read.
     pub async fn with_ephemeral(
@@ -81,7 +81,7 @@ impl Checkout {
         })
     }
 
-    /// Reads what commands have left at a path.
+    /// Reads the files that commands have left at a path.
     async fn left_at(
         &self,
         path: &FilePath,
@@ -124,7 +124,7 @@ impl Checkout {
     }
 }
 
-/// Lists what is at a path: the first symlink or file on it, or everything below the directory.
+/// Lists the entries at a path: the first symlink or file on it, or everything below the directory.
 fn files_at(opened: &OwnedFd, root: &Path, path: &FilePath) -> Result<BTreeMap<String, Fact>, CheckoutError> {
     let on_path: Vec<_> = successors(Some(path.clone()), FilePath::parent).collect();
     for path in on_path.iter().rev() {
@@ -146,7 +146,7 @@ fn files_at(opened: &OwnedFd, root: &Path, path: &FilePath) -> Result<BTreeMap<S
     Ok(search.find()?.files)
 }
 
-/// Returns the facts of what is at a path that leads through directories only.
+/// Returns the facts of the entry at a path that leads through directories only.
 fn fact_at(root: &OwnedFd, path: &FilePath) -> Option<Fact> {
     let above = path.parent();
     let directory = open_path(root, above.as_ref().map_or("", FilePath::as_str)).ok()?;

@@ -31,8 +31,8 @@ pub enum CheckoutError {
 }
 
 impl CheckoutError {
-    /// Returns what models and callers read about the cause, after a colon: only what concerns the
-    /// files of the workspace, or that the disk is full.
+    /// Returns words about the cause for models and callers, after a colon. They are only about the
+    /// files of the workspace, or say that the disk is full.
     pub fn of_files(&self) -> String {
         match self {
             Self::Tree(error) => format!(": {error}"),

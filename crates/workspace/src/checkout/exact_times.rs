@@ -1,7 +1,8 @@
 //! Finds out whether every change of a file shows in its times.
 //!
-//! File systems in memory do not see what a process writes to a page that it has mapped and read,
-//! and neither do those that lie over one. No list of names is complete, so it is tried out.
+//! File systems in memory do not notice that a process writes to a page that it has mapped and
+//! read. Neither do file systems that lie over one. No list of names is complete, so it is tried
+//! out.
 
 use std::fs::{self, File};
 use std::io;

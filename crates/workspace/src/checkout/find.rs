@@ -1,4 +1,4 @@
-//! Lists what a checkout has.
+//! Lists the entries of a checkout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -41,11 +41,11 @@ pub(super) struct Found {
     pub(super) files: BTreeMap<String, Fact>,
     pub(super) directories: BTreeSet<String>,
     pub(super) skipped: SkippedFiles,
-    /// The topmost files and directories that are ephemeral, or have something that is.
+    /// The topmost files and directories that are ephemeral or contain ephemeral entries.
     pub(super) ephemeral: BTreeSet<String>,
 }
 
-/// Where to look, and what for.
+/// The scope of a search.
 pub(super) struct Search<'a> {
     /// The directory.
     pub(super) root: &'a Path,
@@ -59,14 +59,14 @@ pub(super) struct Search<'a> {
     pub(super) max_entries: u64,
 }
 
-/// The topmost ephemeral directory that something is in; empty if it is in none.
+/// The topmost ephemeral directory around an entry; empty if there is none.
 type Root = Arc<str>;
 
 /// A search under way.
 struct Walk<'a> {
     search: &'a Search<'a>,
     found: Found,
-    /// The directories that are visited later, and the ephemeral ones that they are in.
+    /// The directories that are visited later, each with the ephemeral directory that contains it.
     waiting: Vec<(String, Root)>,
     /// How many entries were found that are not ephemeral.
     count: u64,
@@ -84,7 +84,7 @@ impl SkippedFiles {
 }
 
 impl Search<'_> {
-    /// Lists everything but what is ephemeral. Visits one directory at a time, so that its depth
+    /// Lists all entries except ephemeral ones. Visits one directory at a time, so that its depth
     /// needs no stack.
     pub(super) fn find(&self) -> Result<Found, CheckoutError> {
         let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
@@ -130,9 +130,9 @@ impl Walk<'_> {
         self.found.skipped.add(path, unreadable(error));
     }
 
-    /// Leaves out what is ephemeral: what the patterns match, and what is in a directory that they
-    /// match. Only what is part of the tree stays part of it, with any files beside it. Returns
-    /// `None` for what is left out.
+    /// Leaves out ephemeral entries: entries that the patterns match, and entries in a directory
+    /// that they match. Only entries that are part of the tree stay part of it, with any files
+    /// beside them. Returns `None` for an entry that is left out.
     fn root_of(&mut self, path: &FilePath, is_directory: bool, above: &Root) -> Option<Root> {
         let root = if above.is_empty() && (self.search.is_ephemeral)(path, is_directory) {
             Root::from(path.as_str())
@@ -192,7 +192,7 @@ impl Walk<'_> {
             }
         };
         let path_text = path.as_str();
-        // Not every file system says of what kind an entry is.
+        // Not every file system reports the kind of an entry.
         if is_storable(fact.kind()) && fact.kind() != kind {
             match self.root_of(&path, fact.kind() == FileType::Directory, root) {
                 Some(found) => own_root = found,

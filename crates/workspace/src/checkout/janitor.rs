@@ -159,7 +159,8 @@ impl Drop for Directory {
 }
 
 impl Janitor {
-    /// Starts the thread. `retain` takes a clean directory, and returns the one that has no room.
+    /// Starts the thread. `retain` takes a clean directory, and returns the directory for which
+    /// there is no room.
     pub(super) fn start(retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         let shared = Arc::new(Shared {
@@ -209,7 +210,7 @@ impl Janitor {
     }
 }
 
-/// Does all work, until nobody can send any more.
+/// Does all work, until all senders are gone.
 fn take_turns(receiver: &Receiver<Work>, retain: impl Fn(Retained) -> Option<Retained>) {
     let mut waiting = VecDeque::new();
     let mut reporters: Vec<Sender<()>> = Vec::new();
@@ -233,13 +234,13 @@ fn take_turns(receiver: &Receiver<Work>, retain: impl Fn(Retained) -> Option<Ret
     }
 }
 
-/// Gives the next work a turn. What is left of it waits for its next turn behind all others.
+/// Gives the next work a turn. The rest of it waits for its next turn behind all others.
 fn take_next(waiting: &mut VecDeque<Work>, retain: impl Fn(Retained) -> Option<Retained>) {
     let rest = waiting.pop_front().and_then(|work| take_turn(work, retain));
     waiting.extend(rest);
 }
 
-/// Does work as far as a turn goes. Returns what is left of it.
+/// Does work as far as a turn goes. Returns the rest of it.
 fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> Option<Work> {
     let mut budget = Budget::new(TURN);
     let (path, removed) = match &mut work {
@@ -269,8 +270,8 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
 
 /// Makes a directory as it would be if its tree was written anew.
 ///
-/// Removing a file changes the times of its directory, but those of no file. Only a new mode or
-/// time changes those of its file.
+/// Removing a file changes the times of its directory, and of no file. Only a new mode or time
+/// changes the times of its file.
 fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     let directory = &retained.directory;
     let changed = restore(&directory.open()?, &retained.facts, budget)?;
@@ -285,7 +286,7 @@ fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a saved tree without what was loaded of it, so that it takes up no memory.
+/// Returns a saved tree without its loaded parts, so that it takes up no memory.
 fn unloaded(tree: &Tree) -> Option<Tree> {
     let (contents, limits) = tree.source();
     Some(Tree::open(contents, limits, tree.hash()?))

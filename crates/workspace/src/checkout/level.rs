@@ -43,8 +43,7 @@ impl Level {
         Ok(Self(made))
     }
 
-    /// Removes what the directory has under a name, with everything below it. Does nothing if there
-    /// is nothing.
+    /// Removes the entry under a name, with everything below it. Does nothing if there is nothing.
     pub(super) fn remove<P: Arg + Copy>(&self, name: P) -> io::Result<()> {
         remove(&self.0, name)
     }

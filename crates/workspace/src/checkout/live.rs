@@ -42,8 +42,8 @@ impl Checkout {
         self.live.is_some()
     }
 
-    /// Finds what processes of a live directory have changed. If none is left, the directory is
-    /// live no longer.
+    /// Finds the changes by processes of a live directory. If none is left, the directory is live
+    /// no longer.
     pub async fn rescan(&mut self, are_left: bool) -> Result<Scanned, CheckoutError> {
         let Some(live) = self.live.clone() else {
             return Ok(Scanned {

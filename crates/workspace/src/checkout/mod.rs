@@ -1,10 +1,10 @@
 //! Checkouts: directories with the files of a workspace, for commands.
 //!
 //! A directory is made when a command first needs one. It belongs to one run. When the run ends,
-//! the directory is retained, and the next run of the same line of sessions takes it and gets what
-//! differs (`checkouts.rs`, `janitor.rs`). Otherwise all files are written (`write.rs`). No
-//! directory is ever made from that of another line, so what one run writes reaches no other one
-//! but through a session.
+//! the directory is retained, and the next run of the same line of sessions takes it and gets the
+//! differences (`checkouts.rs`, `janitor.rs`). Otherwise all files are written (`write.rs`). No
+//! directory is ever made from the directory of another line. So files of one run reach another run
+//! only through a session.
 //!
 //! After a command, the changes are found by the facts that the kernel has of a file: size, times,
 //! inode and mode (`scan.rs`). A file that changed at the time of the last scan, or after it, is
@@ -13,9 +13,9 @@
 //!
 //! Every path is opened beneath the directory, and no symlink is followed (`beneath.rs`).
 //!
-//! A run finds the same in a retained directory as in a new one: what the tree does not hold is
-//! removed or restored when the run ends (`cleaning.rs`). Extended attributes are not, so the
-//! sandbox lets no command set them.
+//! A run finds the same in a retained directory as in a new one: when a run ends, everything that
+//! the tree does not hold is removed or restored (`cleaning.rs`). Extended attributes are not, so
+//! the sandbox lets no command set them.
 
 mod checkouts;
 mod shelf;

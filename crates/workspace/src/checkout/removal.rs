@@ -12,15 +12,15 @@ use rustix::path::Arg;
 
 use super::beneath::{entries, open_restored};
 
-/// The most times that a directory is listed to remove what it has. Each level of directories below
+/// The most times that a directory is listed to remove its entries. Each level of directories below
 /// it may need one time. More can only be that a process puts new files there all the time.
 const MAX_ROUNDS: usize = 1 << 20;
 
 /// Counts the directories that were moved by this process, so that each has a new name.
 static MOVED: AtomicU64 = AtomicU64::new(1);
 
-/// How many names may still be removed or moved. Then removals fail with `WouldBlock`. What they
-/// have left can be removed later.
+/// How many names may still be removed or moved. Then removals fail with `WouldBlock`. The rest can
+/// be removed later.
 #[derive(Debug)]
 pub(super) struct Budget(u64);
 
@@ -39,8 +39,8 @@ impl Budget {
     }
 }
 
-/// Removes what a directory has under a name, with everything below it. Does nothing if there is
-/// nothing.
+/// Removes the entry under a name of a directory, with everything below it. Does nothing if there
+/// is nothing.
 pub(super) fn remove<P: Arg + Copy>(directory: impl AsFd, name: P) -> io::Result<()> {
     remove_within(directory, name, &mut Budget::unlimited())
 }
@@ -66,7 +66,7 @@ fn unlink(directory: impl AsFd, name: impl Arg) -> io::Result<bool> {
 
 /// Removes everything in a directory.
 ///
-/// Each directory in it is emptied into it first, so that the depth of what is removed costs
+/// Each directory in it is emptied into it first, so that the depth of the removed entries costs
 /// neither stack nor open files.
 fn empty(directory: &OwnedFd, budget: &mut Budget) -> io::Result<()> {
     until_empty(directory, budget, |name, budget| {

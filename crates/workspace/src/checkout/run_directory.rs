@@ -26,9 +26,9 @@ pub struct Checkout {
     /// The tree that the run had when it got the directory.
     pub(super) begun: Tree,
     pub(super) facts: Arc<Facts>,
-    /// The topmost files and directories of which the last scan has left out what is ephemeral.
+    /// The topmost ephemeral files and directories that the last scan has left out.
     pub(super) ephemeral: BTreeSet<String>,
-    /// Whether the directory has exactly the files of the tree, besides those that were skipped.
+    /// Whether the directory has exactly the files of the tree, besides skipped ones.
     pub(super) is_known: bool,
     /// Set while processes may write at any time.
     pub(super) live: Option<LiveDirectory>,

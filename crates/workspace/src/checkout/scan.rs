@@ -1,4 +1,4 @@
-//! Finds what commands have changed in a directory, and makes the tree of it.
+//! Finds the changes by commands in a directory, and makes the tree of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -61,8 +61,8 @@ pub(super) enum Changed {
 impl Checkout {
     /// Finds the changes since the last update or scan. If the directory is not live, all processes
     /// that may write have ended. New files and directories that the ephemeral patterns match, or
-    /// that are in a directory which they match, are left out of the tree. What is already part of
-    /// the tree stays part of it.
+    /// that are in a directory which they match, are left out of the tree. Entries that are already
+    /// part of the tree stay part of it.
     pub async fn scan(&mut self, ephemeral: &PathPatterns) -> Result<Scanned, CheckoutError> {
         self.is_known = false;
         // A file that changes from now on is read again by the next scan.
@@ -134,7 +134,7 @@ impl Checkout {
         Ok(Scanned { tree, skipped })
     }
 
-    /// Lists what the directory has.
+    /// Lists the entries of the directory.
     async fn find(&self, ephemeral: &PathPatterns) -> Result<Found, CheckoutError> {
         let (root, max_entries) = (self.directory.files(), self.tree.limits().files);
         let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
@@ -152,8 +152,8 @@ impl Checkout {
     }
 
     /// Gives files of which only the times have changed these times, if the session has changed
-    /// anyway. So what was made anew with the same content stays newer than what it was made from.
-    /// A time alone is no change of a session.
+    /// anyway. So a file that was made again with the same content stays newer than its sources. A
+    /// time alone is no change of a session.
     async fn with_new_times(
         &self,
         mut tree: Tree,
@@ -263,8 +263,8 @@ fn gone(known: &Facts, files: &BTreeMap<String, Fact>, directories: &BTreeSet<St
     paths.filter(|path| !is_below_removed(path)).cloned().collect()
 }
 
-/// Returns the target of a symlink. An absolute one that leads into the workspace becomes relative,
-/// so that it leads to the same file in each directory.
+/// Returns the target of a symlink. An absolute target within the workspace becomes relative, so
+/// that it leads to the same file in each directory.
 fn relative_target(path: &FilePath, target: String) -> String {
     let leads_to_root = target.bytes().all(|byte| byte == b'/');
     if !target.starts_with('/') || leads_to_root {

@@ -29,7 +29,7 @@ impl Shelf {
         self.retained.remove(index)
     }
 
-    /// Retains a directory. Returns the one that has no room any more.
+    /// Retains a directory. Returns the directory that has no room any more.
     pub(super) fn put(&mut self, directory: Retained) -> Option<Retained> {
         self.retained.push_back(directory);
         if self.retained.len() > self.capacity {

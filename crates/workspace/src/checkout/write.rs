@@ -1,4 +1,4 @@
-//! Brings a directory to the files of a tree: writes what is new, removes what is gone.
+//! Brings a directory to the files of a tree: writes new entries, removes old ones.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -44,8 +44,8 @@ enum New {
 type Written = (FilePath, Option<Fact>);
 
 impl Checkout {
-    /// Brings the directory to the files of a saved tree. In a live directory, changes only what
-    /// differs from the last scan.
+    /// Brings the directory to the files of a saved tree. In a live directory, changes only entries
+    /// that differ from the last scan.
     pub async fn update(&mut self, tree: &Tree) -> Result<(), CheckoutError> {
         if self.tree.is_same(tree) {
             return Ok(());
@@ -118,7 +118,7 @@ impl Checkout {
         .await
     }
 
-    /// Writes what is new.
+    /// Writes the new entries.
     async fn write_new(&mut self, tree: &Tree, changes: &[TreeChange]) -> Result<(), CheckoutError> {
         let new = load(tree, changes).await?;
         let written = self
@@ -188,8 +188,8 @@ fn open_file_at(root: &Level, path: &FilePath) -> io::Result<OwnedFd> {
     }
 }
 
-/// Returns whether what was at a path is there no longer. A directory that stays may have files
-/// that are part of no tree, such as ephemeral ones.
+/// Returns whether the earlier entry at a path is gone. A directory that stays may have files that
+/// are part of no tree, such as ephemeral ones.
 fn is_gone(change: &TreeChange) -> bool {
     let is_directory = |entry: &Entry| matches!(entry, Entry::Directory { .. });
     let stays = change.before.as_ref().is_some_and(is_directory) && change.after.as_ref().is_some_and(is_directory);

@@ -24,7 +24,7 @@ pub enum EnvironmentError {
 }
 
 impl EnvironmentError {
-    /// Returns what the caller reads if the tenant may not store more files.
+    /// Returns the message for the caller if the tenant may not store more files.
     pub fn storage_limit(&self) -> Option<String> {
         let (Self::Workspace(error) | Self::Directory(CheckoutError::Tree(error))) = self else {
             return None;

@@ -1,4 +1,4 @@
-//! The output of the background jobs of a run that nobody has read yet, up to a total.
+//! The unread output of the background jobs of a run, up to a total.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -80,14 +80,14 @@ impl JobOutput {
         }
     }
 
-    /// Takes as many of the unread bytes as `length` returns for them.
-    pub(super) fn take(&self, length: impl FnOnce(&[u8]) -> usize) -> TakenOutput {
+    /// Takes as many of the unread bytes as `choose_length` returns for them.
+    pub(super) fn take(&self, choose_length: impl FnOnce(&[u8]) -> usize) -> TakenOutput {
         let mut outputs = self.run.0.lock();
         let Some(own) = outputs.by_job.get_mut(&self.job) else {
             return TakenOutput::default();
         };
         let unread = own.bytes.make_contiguous();
-        let length = length(unread).min(unread.len());
+        let length = choose_length(unread).min(unread.len());
         let taken = TakenOutput {
             dropped: std::mem::take(&mut own.dropped),
             bytes: own.bytes.drain(..length).collect(),

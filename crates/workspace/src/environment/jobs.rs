@@ -1,7 +1,7 @@
 //! Background jobs: commands of a run that go on between its calls.
 //!
-//! This module knows what jobs print and whether they have ended, not how they are run. A job ends
-//! with its environment at the latest.
+//! This module knows the output and the end of jobs, not how they are run. A job ends with its
+//! environment at the latest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 pub struct Jobs {
     all: Mutex<Vec<Arc<Job>>>,
-    /// Counts the running jobs of the run: those of all its environments.
+    /// Counts the running jobs of the run, in all its environments.
     running: Arc<AtomicUsize>,
     /// The output of those jobs.
     unread: Arc<RunOutput>,
@@ -33,7 +33,7 @@ pub struct Jobs {
 /// A job, as its readers see it.
 #[derive(Debug)]
 pub struct Job {
-    /// Names the job among those of its session.
+    /// Names the job among the jobs of its session.
     pub id: String,
     /// The command line.
     pub command: String,
@@ -52,7 +52,7 @@ pub struct JobEnd {
     pub after: Duration,
 }
 
-/// A job, as what runs it sees it. Dropping it ends the job.
+/// A job, for its runner. Dropping it ends the job.
 #[derive(Debug)]
 pub struct RunningJob {
     job: Arc<Job>,
@@ -116,7 +116,7 @@ impl Jobs {
         self.all.lock().iter().find(|job| job.id == id).cloned()
     }
 
-    /// Returns the jobs that run, and those that have ended most recently.
+    /// Returns the running jobs, and the most recently ended ones.
     pub fn all(&self) -> Vec<Arc<Job>> {
         self.all.lock().clone()
     }
@@ -175,8 +175,8 @@ impl Job {
         let _ = self.end.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Takes the output that nobody has read yet. While the job runs, takes as many bytes as
-    /// `complete` returns for it.
+    /// Takes the unread output. While the job runs, takes as many bytes as `complete` returns for
+    /// it.
     pub fn take_output(&self, complete: impl FnOnce(&[u8]) -> usize) -> TakenOutput {
         let has_ended = self.end().is_some();
         self.unread

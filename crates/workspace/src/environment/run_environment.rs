@@ -182,7 +182,7 @@ impl Environment {
     }
 
     /// Returns the files as they are now. Later changes do not show in the returned tree. Does not
-    /// see what background jobs have written since [`refresh`](Self::refresh).
+    /// see changes by background jobs since [`refresh`](Self::refresh).
     pub fn tree(&self) -> Tree {
         self.current.lock().tree.clone()
     }
@@ -192,8 +192,8 @@ impl Environment {
         &self.jobs
     }
 
-    /// Finds what background jobs have written. Returns the files that can't be part of the tree.
-    /// Does not wait for a writer at work, who does the same at its end.
+    /// Finds the changes by background jobs. Returns the files that can't be part of the tree. Does
+    /// not wait for a writer at work, who does the same at its end.
     pub async fn refresh(&self) -> Result<SkippedFiles, EnvironmentError> {
         let _refreshing = self.refreshing.lock().await;
         match self.writer.try_lock() {
@@ -243,8 +243,8 @@ impl Environment {
         })
     }
 
-    /// Finds what jobs have written in the directory. A directory that can't be read is given up
-    /// with its jobs.
+    /// Finds the changes by jobs in the directory. A directory that can't be read is given up with
+    /// its jobs.
     async fn rescan(&self, directory: &mut Option<Checkout>) -> Result<SkippedFiles, EnvironmentError> {
         // Taken out, so that it is also given up if this future is dropped.
         let Some(mut checkout) = directory.take() else {
@@ -258,7 +258,7 @@ impl Environment {
             *directory = Some(checkout);
             return Ok(SkippedFiles::default());
         }
-        // Read before the scan: what a job writes until its end is found by the scan after it.
+        // Read before the scan: the scan after the end of a job finds all of its files.
         let are_running = self.jobs.are_running();
         match checkout.rescan(are_running).await {
             Ok(scanned) => {
@@ -314,7 +314,7 @@ impl Environment {
     pub async fn export_with_revision(&self) -> Result<(EnvironmentState, u64), EnvironmentError> {
         let current = self.current.lock().clone();
         let tree = current.tree.save().await?;
-        // If nobody has changed the files meanwhile, the stored ones need not stay in memory.
+        // If the files have not changed meanwhile, the stored ones need not stay in memory.
         let mut now = self.current.lock();
         if now.revision == current.revision {
             now.tree = tree.clone();

@@ -1,4 +1,4 @@
-//! The files of a subagent: merged into those of its parent agent when it ends.
+//! The files of a subagent: merged into the files of its parent agent when it ends.
 
 use super::error::EnvironmentError;
 use super::run_environment::Environment;
@@ -23,7 +23,7 @@ impl Environment {
         let edit = self.edit().await?;
         match merge(base, &edit.tree, &theirs).await? {
             Merged::Clean(tree) => {
-                // Files that both have keep their times, and those of the fork follow now.
+                // Files of the parent agent keep their times. Merged files get a current time.
                 let tree = if tree.is_same(&theirs) {
                     tree
                 } else {

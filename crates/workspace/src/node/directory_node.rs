@@ -58,8 +58,8 @@ impl Node {
         }
     }
 
-    /// Returns what is in the directory. It is known unless the directory is a root that is not
-    /// loaded.
+    /// Returns the totals of the directory. They are known unless the directory is a root that is
+    /// not loaded.
     pub(crate) fn known_totals(&self) -> Totals {
         match self {
             Self::Stored(StoredNode {
@@ -102,7 +102,7 @@ impl Node {
         }
     }
 
-    /// Returns what is under a name.
+    /// Returns the entry under a name.
     pub(crate) async fn find(&self, name: &str, contents: &dyn Contents) -> Result<Option<&Slot>, ContentsError> {
         self.index(contents).await?.find(name, contents).await
     }
@@ -148,7 +148,7 @@ pub(crate) async fn load_nodes(nodes: &[Arc<Node>], contents: &dyn Contents) -> 
     load_parts(&parts, contents).await
 }
 
-/// Decodes a directory and checks that it is what its parent states.
+/// Decodes a directory and checks that it matches the facts in its parent.
 fn decode((hash, stated): (Hash, Option<Totals>), bytes: &[u8]) -> Result<Index, DecodeError> {
     let index = Index::decode(hash, bytes)?;
     match stated {
@@ -158,7 +158,7 @@ fn decode((hash, stated): (Hash, Option<Totals>), bytes: &[u8]) -> Result<Index,
 }
 
 impl fmt::Debug for Node {
-    /// Leaves out what is in the directory, which may be a million files.
+    /// Leaves out the entries of the directory, which may be a million files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
             .field("hash", &self.hash())

@@ -81,7 +81,7 @@ impl Index {
         self.parts.is_empty()
     }
 
-    /// Returns what is in the directory, at any depth.
+    /// Returns the totals of the directory, at any depth.
     pub(crate) fn totals(&self) -> Totals {
         self.parts
             .iter()
@@ -93,7 +93,7 @@ impl Index {
         self.parts.iter().map(|part| part.unsaved_bytes()).sum()
     }
 
-    /// Returns what is under a name. Loads at most one part.
+    /// Returns the entry under a name. Loads at most one part.
     pub(crate) async fn find(&self, name: &str, contents: &dyn Contents) -> Result<Option<&Slot>, ContentsError> {
         let Some(part) = self.parts.get(self.part_of(name)) else {
             return Ok(None);

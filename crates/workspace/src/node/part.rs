@@ -14,7 +14,7 @@ use crate::load::load_directories;
 use crate::split::is_part;
 use values::session::Hash;
 
-/// A name and what is under it.
+/// A name and its entry.
 pub(crate) type Item = (Name, Slot);
 
 /// A range of the names of a directory.
@@ -117,7 +117,7 @@ impl Part {
         self.count
     }
 
-    /// Returns what is in the part, at any depth.
+    /// Returns the totals of the part, at any depth.
     pub(crate) fn totals(&self) -> Totals {
         self.totals
     }
@@ -151,7 +151,7 @@ impl Part {
         }
     }
 
-    /// Returns what a directory stores about the part, with the hash.
+    /// Returns the facts that a directory stores about the part, with the hash.
     pub(crate) fn to_stored(&self, hash: Hash) -> StoredPart<'_> {
         StoredPart {
             first: &self.first,
@@ -176,7 +176,7 @@ impl Part {
         }
     }
 
-    /// Returns what loads the part; `None` if it has its names.
+    /// Returns the hash and the source to load the part; `None` if it has its names.
     fn source(&self) -> Option<(Hash, PartSource)> {
         match &self.state {
             PartState::Stored { hash, next, items } if !items.initialized() => {
@@ -212,7 +212,7 @@ pub(crate) async fn load_parts(parts: &[&Arc<Part>], contents: &dyn Contents) ->
 }
 
 impl PartSource {
-    /// Decodes the part and checks that it is what its directory states.
+    /// Decodes the part and checks that it matches the facts in its directory.
     fn decode(self, bytes: &[u8]) -> Result<Vec<Item>, DecodeError> {
         let Listing::Entries(entries) = decode(bytes)? else {
             return Err(DecodeError);

@@ -136,7 +136,7 @@ fn changes_of_a_source_file_are_merged_as_git_does() {
     );
 }
 
-/// What is at each path of a small tree.
+/// The files of a small tree, by path.
 type Files = std::collections::BTreeMap<String, File>;
 
 #[derive(Debug, Clone, PartialEq)]

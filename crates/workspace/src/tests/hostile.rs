@@ -258,7 +258,7 @@ fn samples() -> Vec<Vec<u8>> {
     })
 }
 
-/// Decodes bytes. What can be decoded has exactly these bytes.
+/// Decodes bytes. A decoded value encodes to exactly these bytes.
 fn check(bytes: &[u8]) {
     let encoded = match decode(bytes) {
         Err(_) => return,

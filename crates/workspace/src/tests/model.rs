@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What the model has at each path: the line that `shown` shows for it.
+/// The entries of the model, by path: the line that `shown` shows for each.
 type Model = BTreeMap<String, String>;
 
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ async fn apply_to_tree(contents: &Arc<InMemoryContents>, tree: &Tree, step: &Ste
     }
 }
 
-/// Returns what the model shows, depth first by name.
+/// Returns the lines of the model, depth first by name.
 fn lines(model: &Model) -> Vec<String> {
     let mut paths: Vec<_> = model.keys().collect();
     paths.sort_by_key(|path| path.split('/').collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What saving stores.
+//! The contents that saving a tree stores.
 
 use std::collections::HashMap;
 

@@ -35,7 +35,8 @@ pub(in crate::http) struct ChangeFiles {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ChangeFile {
-    /// The file to write, or what to delete: a path relative to the root of the workspace.
+    /// The path of the file to write, or of the entry to delete, relative to the root of the
+    /// workspace.
     path: String,
     /// The content to write. Missing directories are made.
     #[schema(value_type = Option<FileContent>)]

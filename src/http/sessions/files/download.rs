@@ -138,7 +138,7 @@ impl StoredFile {
     }
 }
 
-/// Returns what a path leads to.
+/// Returns the entry to which a path leads.
 pub(in crate::http) async fn file_entry(tree: &Tree, path: &FilePath) -> Result<Entry, TreeError> {
     let Some(real_path) = tree.resolve(path).await? else {
         return Err(TreeError::NotAFile { path: path.clone() });

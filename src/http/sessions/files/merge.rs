@@ -46,7 +46,7 @@ pub(in crate::http) async fn get_ancestor(
 }
 
 /// Merges the files, variables and resources of another session over the common ancestor. Makes a
-/// session that continues the one in the path with the same messages and context.
+/// session that continues the session in the path with the same messages and context.
 #[utoipa::path(post, path = "/v1/sessions/{session_id}/merge", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("Idempotency-Key" = Option<String>, Header),

@@ -30,7 +30,7 @@ impl ByteRange {
         let (Some(range), None) = (ranges.next(), ranges.next()) else {
             return Wanted::All;
         };
-        // The tag must be exactly that of the file. A file has no date.
+        // The tag must be exactly the file's tag. A file has no date.
         let is_other = |tag: &axum::http::HeaderValue| tag.as_bytes() != format!("\"{hash}\"").as_bytes();
         if headers.get_all(header::IF_RANGE).iter().any(is_other) {
             return Wanted::All;

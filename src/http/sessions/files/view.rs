@@ -81,7 +81,7 @@ pub(in crate::http) enum FileKind {
 }
 
 impl FileEntry {
-    /// Makes a view of what is at a path.
+    /// Makes a view of the entry at a path.
     pub fn new(path: FilePath, entry: Entry) -> Self {
         let version = entry.into();
         Self { path, version }

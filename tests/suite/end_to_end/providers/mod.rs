@@ -12,7 +12,7 @@ use test_support::model_server::{Captured, ModelServer};
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;
 
-/// What providers were asked.
+/// The requests that providers have received.
 struct Asked {
     /// The requests to the provider.
     requests: Vec<Value>,

@@ -39,7 +39,7 @@ fn worker() -> Value {
     json!({"model": "mock/m", "tools": ["plain", "once", "again"], "durability": "step"})
 }
 
-/// What the model has read of its calls.
+/// The results of calls that the model has read.
 fn results(world: &World) -> Vec<String> {
     tool_results(&world.mock.requests().pop().unwrap())
 }

@@ -26,9 +26,9 @@ on_every_store!(
     subagents_that_have_ended_count_among_those_a_run_may_have,
 );
 
-/// What each answer of a model uses.
+/// The tokens of each completion.
 const ANSWER: u64 = 15;
-/// What each answer costs of a model that has a price, in dollars: ten tokens in and five out.
+/// The price of each completion of a model with a price, in dollars: ten tokens in and five out.
 const COST: f64 = 0.02;
 const PRICES: [(&str, &str); 6] = [
     ("prices.'mock/finder'.input", "1000.0"),
@@ -116,7 +116,7 @@ async fn sessions_below(replica: &Replica, session_id: &Value) -> Vec<Value> {
     replica.get(&path).await["data"].as_array().unwrap().clone()
 }
 
-/// What is told of the subagent of the first call.
+/// The record of the subagent of the first call.
 async fn trace_of(replica: &Replica, run: &Value) -> Value {
     let steps = replica.get(&run_path(run, "/steps")).await;
     steps["data"][0]["tool_executions"][0]["subagent"].clone()

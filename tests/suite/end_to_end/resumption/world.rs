@@ -1,4 +1,4 @@
-//! What outlives processes, the store, the models and the tools, and processes that die.
+//! The parts that outlive processes: the store, the models and the tools; and processes that die.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub(in crate::end_to_end) const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role"
 /// How long a process may take to die.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// What no process takes away with it.
+/// The parts that outlive every process.
 pub(in crate::end_to_end) struct World {
     pub(in crate::end_to_end) database: TestDatabase,
     pub(in crate::end_to_end) mock: Arc<MockModel>,
-    /// What the tools `once` and `again` wait at.
+    /// The gate at which the tools `once` and `again` wait.
     pub(in crate::end_to_end) tool_gate: Arc<Gate>,
     /// Answers at once, and may not be called again.
     pub(in crate::end_to_end) plain: Arc<FakeTool>,
@@ -45,7 +45,7 @@ pub(in crate::end_to_end) struct World {
 pub(in crate::end_to_end) struct Replica {
     app: TestApp,
     runtime: Runtime,
-    /// What PostgreSQL knows its connections by.
+    /// The name of its connections on PostgreSQL.
     name: String,
 }
 

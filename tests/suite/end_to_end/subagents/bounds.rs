@@ -1,5 +1,5 @@
-//! What bounds the agents below a run: their number, their slots, the calls of a step and the size
-//! of the record, and how soon a cancellation ends all of them.
+//! The bounds of the agents below a run: their number, their slots, the calls of a step and the
+//! size of the record, and how soon a cancellation ends all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use test_support::databases::TestDatabase;
 use test_support::fake_model::FakeModel;
 use test_support::fake_tool::{Behaviour, FakeTool};
 use tools::mcp::McpServers;
-use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use tools::{CallLimits, ToolRegistry, builtin_tools};
 use values::clock::{Clock, SystemClock};
 use values::ids::UuidV7Source;
 use values::json::Value;
@@ -70,7 +70,7 @@ pub(super) async fn service(
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(UuidV7Source));
     let mut tools = builtin_tools(&(clock.clone() as _));
     tools.push(FakeTool::new("finish", Behaviour::End("handed over".to_owned())));
-    let tools = ToolRegistry::new(tools, ToolSettings::default(), clock.clone(), ids.clone());
+    let tools = ToolRegistry::new(tools, CallLimits::default(), clock.clone(), ids.clone());
     let (models, tools) = (Arc::new(cast), Arc::new(tools.unwrap()));
     let directory = AgentDirectory::new(
         store.clone(),

@@ -1,5 +1,5 @@
-//! What only tools and hooks of tests bring about: a subagent that can't begin, one whose execution
-//! breaks off, and tools that end runs.
+//! Faults that only tools and hooks of tests cause: a subagent that can't begin, one whose
+//! execution breaks off, and tools that end runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn asking() -> Arc<FakeModel> {
     FakeModel::new([asks_for(&[("c", "worker", r#"{"task": "add"}"#)]), says("done")])
 }
 
-/// What the model that leads reads of its call.
+/// The result of the call, as the model of the parent agent reads it.
 fn reported(lead: &FakeModel) -> String {
     let requests = lead.requests();
     let result = requests[1].messages.last().unwrap().tool_results().next().unwrap();

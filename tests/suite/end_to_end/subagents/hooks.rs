@@ -17,7 +17,7 @@ use values::message::joined_text;
 
 use super::by_hand::{run, service};
 
-/// What the hooks were called for: their configuration, the number of the instance, the point.
+/// The calls of the hooks: their configuration, the number of the instance, the point.
 type Log = Arc<Mutex<Vec<(String, usize, HookPoint)>>>;
 
 /// Makes hooks that record what they are called for. One told to block lets no calculator be used.

@@ -1,4 +1,4 @@
-//! What bounds subagents: levels, their own budgets, and those of the agents above them.
+//! The limits of subagents: levels, their own budgets, and those of the agents above them.
 
 use std::sync::Arc;
 

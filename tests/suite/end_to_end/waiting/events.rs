@@ -1,4 +1,4 @@
-//! What readers and webhooks learn of a run that waits, in every mode.
+//! The events and webhook messages of a waiting run, in every mode.
 
 use serde_json::json;
 use test_support::databases::TestDatabase;

@@ -73,7 +73,7 @@ impl WaitingApp {
         self.post(&run_path(run, "/answers"), &body).await
     }
 
-    /// What the model was asked last.
+    /// The last request to the model.
     fn last_request(&self) -> Value {
         self.mock.requests().pop().unwrap()
     }

@@ -23,7 +23,7 @@ use super::write;
 /// The files of `t/`, by name.
 pub(super) type Files = BTreeMap<String, String>;
 
-/// What a run does to its files.
+/// An operation of a run on its files.
 #[derive(Debug, Clone)]
 pub(in crate::end_to_end) enum Operation {
     /// `write_file` writes a file of `t/`.

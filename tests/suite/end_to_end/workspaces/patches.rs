@@ -8,7 +8,7 @@ use proptest::sample::Index;
 
 use super::operations::Files;
 
-/// What a patch does with a file.
+/// The change of a file by a patch.
 #[derive(Debug, Clone)]
 pub(in crate::end_to_end) enum Change {
     /// Adds it with these lines. Impossible if it exists.

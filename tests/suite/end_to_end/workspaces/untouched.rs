@@ -15,7 +15,7 @@ use crate::support::test_app::TestApp;
 const FILES: usize = 10_000;
 /// The most changes of a request.
 const CHANGES: usize = 1_000;
-/// What the statements of a turn name.
+/// The tables that the statements of a turn name.
 const TABLES: &[&str] = &["sessions", "history_segments", "states", "contents", "run_journal"];
 
 /// Returns a session with many files that continues another one.

@@ -62,7 +62,7 @@ POST /v1/sessions                                        | /context_state/execut
 POST /v1/sessions                                        | /message_history_state/messages             | {"message_history_state": {"messages": {}}}
 "#;
 
-/// What names types of the program rather than of JSON.
+/// Words that name types of the program rather than of JSON.
 const FOREIGN: &[&str] = &[
     "struct",
     "enum",

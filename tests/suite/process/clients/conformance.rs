@@ -12,7 +12,7 @@ use crate::process::binary::Home;
 use crate::support::mock_model::{MockModel, Reply, tool_results};
 use crate::support::test_app::plain_client;
 
-/// What agents play: the tools that answer at once, report progress, fail, or ask once or twice.
+/// The tools that agents play: they answer at once, report progress, fail, or ask once or twice.
 const AGENTS: [&str; 10] = [
     "test_simple_text",
     "test_error_handling",

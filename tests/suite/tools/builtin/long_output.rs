@@ -1,7 +1,7 @@
 //! Long results of tools that want them stored: the whole text is in a file.
 
 use serde_json::json;
-use tools::ToolSettings;
+use tools::CallLimits;
 use workspace::WorkspaceLimits;
 
 use super::Desk;
@@ -10,9 +10,9 @@ use crate::support::text::assert_contains;
 const FILE: &str = ".agent/output/grep-0123456789abcdef.txt";
 
 fn desk(limits: WorkspaceLimits) -> Desk {
-    let settings = ToolSettings {
+    let settings = CallLimits {
         max_output_bytes: 2_000,
-        ..ToolSettings::default()
+        ..CallLimits::default()
     };
     Desk::with(limits, settings)
 }

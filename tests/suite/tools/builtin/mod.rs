@@ -28,7 +28,7 @@ use agent::state::ToolExecution;
 use bytes::Bytes;
 use test_support::clock::TestClock;
 use tokio_util::sync::CancellationToken;
-use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use tools::{CallLimits, ToolRegistry, builtin_tools};
 use values::clock::{Clock, Deadline};
 use values::ids::{AgentId, ExecutionId, UuidV7Source};
 use values::json::Value;
@@ -49,15 +49,15 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        Self::with(WorkspaceLimits::default(), ToolSettings::default())
+        Self::with(WorkspaceLimits::default(), CallLimits::default())
     }
 
-    fn with(limits: WorkspaceLimits, settings: ToolSettings) -> Self {
+    fn with(limits: WorkspaceLimits, settings: CallLimits) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
         Self::of(builtin_tools(&clock), limits, settings, EnvironmentState::default())
     }
 
-    fn of(tools: Vec<Arc<dyn Tool>>, limits: WorkspaceLimits, settings: ToolSettings, state: EnvironmentState) -> Self {
+    fn of(tools: Vec<Arc<dyn Tool>>, limits: WorkspaceLimits, settings: CallLimits, state: EnvironmentState) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
         let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let registry = ToolRegistry::new(tools, settings, clock, Arc::new(UuidV7Source)).unwrap();

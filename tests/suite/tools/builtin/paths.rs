@@ -152,7 +152,7 @@ async fn variables_and_links_lead_to_the_same_files_in_another_directory() {
     }
 }
 
-/// What a file has stored of the path is true after a restart, also without namespaces.
+/// A path that a file contains is valid after a restart, also without namespaces.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_line_has_one_path() {
     for host in hosts() {

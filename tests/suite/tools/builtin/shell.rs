@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use test_support::clock::TestClock;
 use test_support::wait;
-use tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
+use tools::{CallLimits, CommandSettings, Commands, MaxJobs, builtin_tools, shell, shell_job};
 use values::clock::Clock;
 use values::path_patterns::PathPatterns;
 use values::session::{EnvironmentState, ShellState};
@@ -78,7 +78,7 @@ impl Host {
         let mut tools = builtin_tools(&clock);
         tools.push(shell(self.commands.settings(), Arc::clone(&self.commands) as _, clock));
         tools.push(shell_job(self.commands.settings()));
-        Desk::of(tools, limits, ToolSettings::default(), state)
+        Desk::of(tools, limits, CallLimits::default(), state)
     }
 
     /// Returns whether a command has written the file `begun`.

@@ -1,4 +1,4 @@
-//! What the specs of the tools promise.
+//! The promises of the specs of the tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! `write_file`: whole files, directories above them, and the limits of the workspace.
 
 use serde_json::json;
-use tools::ToolSettings;
+use tools::CallLimits;
 use workspace::WorkspaceLimits;
 
 use super::Desk;
@@ -60,7 +60,7 @@ async fn what_can_t_be_written_changes_nothing() {
         files: 4,
         bytes: 25,
     };
-    let desk = Desk::with(limits, ToolSettings::default());
+    let desk = Desk::with(limits, CallLimits::default());
     desk.put("dir/a", b"0123456789").await;
     desk.put("b", b"0123456789").await;
     let revision = desk.environment.revision();

@@ -1,4 +1,4 @@
-//! What the model reads of a response, and when a request is repeated.
+//! Responses as the model reads them, and repeated requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -43,7 +43,7 @@ fn call() -> ToolCall {
     }
 }
 
-/// What a point is about.
+/// The subject of a point.
 fn subject(point: HookPoint) -> HookSubject {
     let content = vec![ContentPart::text("secret")];
     match point {

@@ -1,4 +1,4 @@
-//! What a webhook may change, in whole runs.
+//! The changes that a webhook may make, in whole runs.
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,7 @@ pub(super) struct RedactionConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PatternConfig {
-    /// Names what the pattern finds, such as `api_key`.
+    /// The name of the matches, such as `api_key`.
     name: String,
     /// The pattern, in the syntax of the crate `regex`.
     regex: String,

@@ -53,7 +53,7 @@ pub(in crate::drivers) async fn make_step(ports: &DriverPorts, state: AgentState
     let step_number = state.step_count() + 1;
     match read(&asked) {
         Some(Ok(decision)) => {
-            let decided = decided(ports, asked, decision, &step, step_number);
+            let decided = emit_decision(ports, asked, decision, &step, step_number);
             carry_out(ports, state, step, &format, decided).await
         }
         Some(Err(fault)) => end_malformed(ports, state, step, asked, &fault),
@@ -67,7 +67,13 @@ pub(in crate::drivers) async fn make_step(ports: &DriverPorts, state: AgentState
 }
 
 /// Emits the decision, and returns the exchange with the decision in its neutral form.
-fn decided(ports: &DriverPorts, asked: Exchange, decision: Decision, step: &AgentStep, step_number: usize) -> Exchange {
+fn emit_decision(
+    ports: &DriverPorts,
+    asked: Exchange,
+    decision: Decision,
+    step: &AgentStep,
+    step_number: usize,
+) -> Exchange {
     let Decision { thought, choice } = decision;
     if !thought.is_empty() {
         ports.events.emit(AgentEvent::ReasoningDelta {

@@ -1,4 +1,4 @@
-//! What is left of an execution when its caller goes away or its model fails.
+//! The state of an execution after its caller disconnects or its model fails.
 
 use std::time::Duration;
 

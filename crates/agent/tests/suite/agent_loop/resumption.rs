@@ -49,7 +49,7 @@ fn second_thought(clock: TestClock) -> Probe {
     .named("second_thought")
 }
 
-/// What an agent is given.
+/// The input of an agent.
 struct Story {
     name: &'static str,
     answers: Vec<Vec<Beat>>,
@@ -130,7 +130,7 @@ fn stories() -> Vec<Story> {
     ]
 }
 
-/// What was sent to the model, and how much it was allowed to answer.
+/// The messages of each request, and its most tokens of output.
 fn asked(requests: &[ModelRequest]) -> Vec<(Vec<String>, Option<u64>)> {
     let of_request = |request: &ModelRequest| (shown(request.messages.iter()), request.max_output_tokens);
     requests.iter().map(of_request).collect()

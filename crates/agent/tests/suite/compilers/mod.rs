@@ -1,4 +1,4 @@
-//! What each compiler sends of a history. Providers accept it for any history.
+//! The messages of a history that each compiler sends. Providers accept them for any history.
 
 mod prefix;
 mod traces;

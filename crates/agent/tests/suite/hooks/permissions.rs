@@ -47,7 +47,7 @@ fn call() -> ToolCall {
     tool_call("c1", "t", "{}")
 }
 
-/// What the point is about in an execution that has two messages.
+/// The context at a point of an execution with two messages.
 fn context_at(point: HookPoint) -> HookContext {
     use HookPoint as P;
     let subject = match point {

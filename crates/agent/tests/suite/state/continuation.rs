@@ -33,7 +33,7 @@ fn state_in_step(clock: &TestClock, has_tool_calls: bool) -> AgentState {
         .with_current_step(step, clock.now())
 }
 
-/// What is wanted at the end of a step: a stop, one that binds, another step, another try.
+/// The wishes at the end of a step: a stop and whether it is binding, another step, another try.
 type Wanted = (Option<bool>, bool, bool);
 
 fn with_wanted(state: AgentState, (signal, requested, retry): Wanted, clock: &TestClock) -> AgentState {

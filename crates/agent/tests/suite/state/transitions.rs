@@ -9,7 +9,7 @@ use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
 
 use ExecutionStatus::{Completed, Failed, Stopped};
 
-/// What a step brought, what was wanted after it, and how the execution ends.
+/// The error of a step, the stop after it, and the status and reason of the end.
 const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason); 16] = [
     (None, None, Completed, StopReason::Completed),
     (None, Some(StopReason::ErrorForbade), Failed, StopReason::ErrorForbade),

@@ -1,4 +1,4 @@
-//! What every board promises of events, changes and control messages, shown on each of them.
+//! The promises of every board about events, changes and control messages, tested on each of them.
 
 use std::sync::Arc;
 

@@ -336,7 +336,7 @@ async fn a_reader_stops_before_an_event_that_is_not_shared() {
         "XADD",
         &key,
         "2-0",
-        "attempt",
+        "fence",
         "1",
         "event",
         r#"{"version":2,"value":{}}"#,

@@ -1,4 +1,4 @@
-//! What only replicas that share a Redis server promise.
+//! The promises of replicas that share a Redis server.
 
 mod events;
 mod link;

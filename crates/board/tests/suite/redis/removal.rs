@@ -1,4 +1,4 @@
-//! What is removed of a tenant: all that the server holds of it, and nothing of others.
+//! A removal of a tenant removes all of its keys from the server, and none of others.
 
 use test_support::live_run::new_run;
 use test_support::redis_server::EXPIRY;

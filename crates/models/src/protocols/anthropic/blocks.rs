@@ -33,7 +33,7 @@ impl BlockEncoder {
             target,
             seen: 0,
             tools: ServerTools::default(),
-            ids: WireIds::new(IdRule::Plain),
+            ids: WireIds::new(IdRule::Plain(128)),
         }
     }
 }

@@ -128,8 +128,8 @@ fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) ->
     tools.chain(provider_tools.map(WireTool::OfProvider)).collect()
 }
 
-/// Encodes the instructions. The agent's instructions are marked. Those of the conversation follow,
-/// since they change more often.
+/// Encodes the instructions. The agent's instructions are marked. System messages of the
+/// conversation follow, since they change more often.
 fn system(request: &ModelRequest, mark: Option<&Value>, conversation: Vec<Part>) -> Vec<SystemBlock> {
     let mut blocks = Vec::new();
     if !request.system.trim().is_empty() {
@@ -147,7 +147,7 @@ fn system(request: &ModelRequest, mark: Option<&Value>, conversation: Vec<Part>)
 }
 
 /// Returns the limit of output tokens, which the protocol requires in each request: the rest of the
-/// budget, up to the limit of the server or the one that the agent requests.
+/// budget, up to the limit of the server or of the agent.
 fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
     let asked = request.parameters.max_output_tokens;
     let thinking = request.parameters.extra.get("thinking").and_then(thinking_budget);

@@ -39,7 +39,7 @@ impl BlockEncoder {
         Self {
             target,
             seen: 0,
-            ids: WireIds::new(IdRule::Short),
+            ids: WireIds::new(IdRule::Plain(64)),
             documents: DocumentNames::default(),
             called: RedBlackTreeSetSync::new_sync(),
         }

@@ -207,14 +207,15 @@ fn think(block: &mut Block, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
 
 /// Returns the JSON of a block. The input of a call arrives as pieces of JSON text and is sent back
 /// as the parsed value.
-fn text_of(mut block: Opaque) -> String {
-    let call = block.merged_mut().and_then(|merged| merged.get_mut("toolUse"));
-    if let Some(input) = call.and_then(|call| call.get_mut("input"))
-        && let Some(value) = input.as_str().map(serde_json::from_str)
-    {
-        *input = value.unwrap_or_else(|_| Value::Object(Object::new()));
-    }
-    block.finish()
+fn text_of(block: Opaque) -> String {
+    block.finish_mended(|merged| {
+        let call = merged.get_mut("toolUse");
+        if let Some(input) = call.and_then(|call| call.get_mut("input"))
+            && let Some(value) = input.as_str().map(serde_json::from_str)
+        {
+            *input = value.unwrap_or_else(|_| Value::Object(Object::new()));
+        }
+    })
 }
 
 /// Counts the calls of tools that the service executes itself, by tool. Other calls have a

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::completion::Completion;
-use crate::aws_events::EXCEPTION;
+use super::events::{AwsEvents, EXCEPTION};
 use crate::body::{Body, protocol};
 use crate::decoder::{FrameReader, Progress, StreamDecoder, read_object};
 use crate::errors::{error_in, error_of_frame};
@@ -26,7 +26,7 @@ pub(super) struct ConverseReader {
 impl ConverseDecoder {
     /// Makes a decoder of a completion of the provider. Calls without an id get one from `ids`.
     pub(super) fn of_aws(provider: &str, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
-        Self::of_body(provider, Body::of_aws(caps), caps, ids)
+        Self::of_body(provider, Body::detected_by(AwsEvents::detect, caps), caps, ids)
     }
 }
 

@@ -1,12 +1,14 @@
 //! Amazon Bedrock's Converse and `ConverseStream`.
 //!
 //! `encoder` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
-//! Neither does IO. `protocol` joins both, and `signature` authenticates requests.
+//! `events` splits streams. None of them does IO. `protocol` joins both, and `signature`
+//! authenticates requests.
 
 mod blocks;
 mod completion;
 mod decoder;
 mod encoder;
+mod events;
 mod media;
 mod names;
 mod protocol;

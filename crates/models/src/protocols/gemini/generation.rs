@@ -1,4 +1,5 @@
-//! Encodes `generationConfig`, and adds instructions for what a model does not accept there.
+//! Encodes `generationConfig`, and adds instructions for settings that a model does not accept
+//! there.
 
 use serde_json::json;
 

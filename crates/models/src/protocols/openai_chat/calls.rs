@@ -279,7 +279,7 @@ impl Call {
         is_whole && (has_other_id || !is_same_call || !self.has_arguments(&fragment.arguments))
     }
 
-    /// Returns whether a whole call is this one again. One with another id repeats a call of the
+    /// Returns whether a whole call is this one again. A call with another id repeats a call of the
     /// stream if it has the same arguments.
     fn is_repeated_by(&self, fragment: &Fragment) -> bool {
         if fragment.name.as_ref() != Some(&self.name) {

@@ -1,5 +1,4 @@
-//! What stands around the messages of a request: tools, limits, parameters, and marks for the
-//! cache.
+//! The parts of a request around its messages: tools, limits, parameters, and marks for the cache.
 
 use std::sync::Arc;
 

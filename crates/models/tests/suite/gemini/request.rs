@@ -1,4 +1,4 @@
-//! What a request holds besides the conversation.
+//! The parts of a request besides the conversation.
 
 use std::sync::Arc;
 

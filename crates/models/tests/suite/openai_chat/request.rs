@@ -326,7 +326,7 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
     }
 }
 
-/// What a provider gave must reach it again byte for byte, and no other provider.
+/// Fields of a provider must reach it again byte for byte, and no other provider.
 #[tokio::test]
 async fn provider_fields_survive_the_way_through_the_history() {
     let raw = [

@@ -394,7 +394,7 @@ pub(super) fn journal() -> [JournalEntry; 9] {
             environment: None,
         },
         JournalEntry::Reached(addition()),
-        JournalEntry::Answered {
+        JournalEntry::CallsRequested {
             step: Box::new(step),
             started_at: at(20),
             addition: addition(),

@@ -1,8 +1,8 @@
 //! Tests against the golden files in `tests/golden`, which show each version of each payload. The
 //! file of a version never changes.
 //!
-//! `KIND-vN.json` is the fixture as version N wrote it. `KIND-future.json` is what a later version
-//! might write.
+//! `KIND-vN.json` is the fixture as version N wrote it. `KIND-future.json` is a form that a later
+//! version might write.
 
 mod fixtures;
 mod waiting;
@@ -116,7 +116,7 @@ const KINDS: [Kind; 21] = [
     },
     journal_kind!("journal_subagent_begun", 0),
     journal_kind!("journal_reached", 1),
-    journal_kind!("journal_answered", 2),
+    journal_kind!("journal_calls_requested", 2),
     journal_kind!("journal_call_decided", 3),
     journal_kind!("journal_call_begun", 4),
     journal_kind!("journal_call_ended", 5),
@@ -312,7 +312,7 @@ fn agent_states_of_the_future_are_read_and_retained() {
 /// A worker continues a run that a later version started, and loses no unknown field.
 #[test]
 fn journals_of_the_future_are_read_and_retained() {
-    let (stored, entry) = read_future("journal_answered-future.json", decode_journal_entry);
+    let (stored, entry) = read_future("journal_calls_requested-future.json", decode_journal_entry);
     assert_eq!(written(&encode_journal_entry(&entry).unwrap()), stored);
     let unknown = payload(1, br#"{"type": "dreamt", "of": "sheep"}"#.to_vec());
     let error = decode_journal_entry(unknown.as_stored()).unwrap_err();

@@ -1,7 +1,7 @@
 //! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing, for any
-//! number of runs. The committer executes it for several runs at once. A run on a thread, a run
-//! that answers open calls, and a run of a tenant whose waiting runs are limited have a transaction
-//! of their own, which executes the statement for this run (`admission.rs`).
+//! number of runs. The committer executes it for several runs at once. Three kinds of runs have a
+//! transaction of their own, which executes the statement for one run (`admission.rs`): runs on a
+//! thread, runs that answer open calls, and runs of a tenant whose waiting runs are limited.
 //!
 //! The statement locks the row of a run's base session in share mode. It leaves out a run whose
 //! base was removed or whose idempotency key is taken. A run on a thread needs no base: it
@@ -14,7 +14,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
 use super::super::PostgresStore;
-use super::super::arrays::{ColumnArrays, Number, decisions, definitions, fetch_all, text};
+use super::super::arrays::{ColumnArrays, Number, cached_text, decisions, definitions, fetch_all};
 use super::super::batch_write::{BatchWrite, WriteKey};
 use super::super::committer::AnyWrite;
 use super::super::timeouts::in_time;
@@ -142,11 +142,11 @@ impl Batch<'_> {
     /// Executes the statement. Returns a row for each run that is refused.
     async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
         static TEXTS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
-        let text = text(&TEXTS, &[&self.keys], || self.build_statement());
+        let text = cached_text(&TEXTS, &[&self.keys], || self.build_text());
         fetch_all(connection, text, [self.runs, self.queued, self.keys]).await
     }
 
-    fn build_statement(&self) -> String {
+    fn build_text(&self) -> String {
         let mut parts = definitions(&[("run", &self.runs), ("queued", &self.queued), ("key", &self.keys)]);
         parts.push(BASED.to_owned());
         parts.push(if self.keys.is_empty() {

@@ -1,5 +1,5 @@
-//! The admission of runs on PostgreSQL that need a transaction of their own: those on a thread, and
-//! those of tenants whose waiting runs are limited.
+//! The admission of runs on PostgreSQL that need a transaction of their own: runs on a thread, and
+//! runs of tenants whose waiting runs are limited.
 //!
 //! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
 //! waits for the active one locks its row, so that the active run sees the new one when it ends. A
@@ -37,13 +37,14 @@ pub(super) async fn acceptance_turn(store: &PostgresStore, row: &NewAcceptance) 
     }
 }
 
-/// Returns whether the run begins at once, and found no thread or one that points to no session.
+/// Returns whether the run begins at once, and found no thread or a thread that points to no
+/// session.
 pub(super) fn begins_thread(row: &NewAcceptance) -> bool {
     row.thread().is_some() && row.is_leased() && row.run.row.base_session_id.is_none()
 }
 
 /// Returns whether the thread points to a session. A caller may have created the thread after the
-/// statement looked for it, and nobody can lock a row that does not exist.
+/// statement looked for it, and a row that does not exist can't be locked.
 pub(super) async fn is_set(connection: &mut PgConnection, row: &NewAcceptance) -> Result<bool, sqlx::Error> {
     let statement = "select 1 from threads where tenant = $1 and name = $2 and session_id is not null";
     let select = Statement::with(OPERATION, statement, values![&row.tenant, row.thread()]);

@@ -103,7 +103,7 @@ pub(crate) async fn run_insert(
 /// its webhooks. Returns whether a run that waited for the thread may now begin.
 ///
 /// Releases the next run before the thread moves, since a lease also locks rows of the queue before
-/// those of threads.
+/// rows of threads.
 pub(crate) async fn end_complete<E: Engine>(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
@@ -155,8 +155,8 @@ const CALLS_REOPEN: &str =
     "update runs set status = 'waiting', answer_run_id = null where tenant = $1 and answer_run_id = $2";
 
 /// Removes a run from the queue, with the data for further attempts. If it has no session, the
-/// calls that it was to answer are open again. On PostgreSQL, `publish_statement.rs` does so for
-/// all runs that can be read.
+/// calls that it was to answer are open again. On PostgreSQL, `commit_statement.rs` does so for all
+/// runs with a readable record.
 pub(crate) async fn queue_leave(
     connection: &mut Connection<'_>,
     lease: &LeaseKey,

@@ -69,7 +69,7 @@ pub(super) async fn sweep_contents(
     Ok((figures, Some(tenant.as_str().to_owned())))
 }
 
-/// Counts what a sweep would remove now.
+/// Counts the contents that a sweep would remove now.
 pub(super) async fn plan_contents<E: Engine>(
     engine: &E,
     cutoffs: Cutoffs,
@@ -134,8 +134,8 @@ async fn sweep_tenant<E: Engine>(
     Ok(figures)
 }
 
-/// Deletes contents. Skips those that a run is writing, so that neither waits for the other while
-/// it holds rows.
+/// Deletes contents. Skips contents that a run is writing, so that neither waits for the other
+/// while it holds rows.
 fn deletion<'v, E: Engine>(tenant: &'v TenantId, hashes: &'v [Hash], cutoffs: Cutoffs) -> Statement<'v> {
     let mut delete = Statement::with(
         OPERATION,

@@ -1,5 +1,5 @@
-//! Finds the contents of a tenant that nothing refers to: lists all of them, and marks those that
-//! the trees of environments and journals reach. Reads directories and lists of chunks only.
+//! Finds the contents of a tenant that nothing refers to: lists all of them, and marks the contents
+//! that the trees of environments and journals reach. Reads directories and lists of chunks only.
 //!
 //! Needs about 40 bytes of memory for each content of the tenant.
 
@@ -34,7 +34,7 @@ const LIST: &str = "select hash, kind, cast(case when written_at < $2 then 1 els
 
 /// The contents that nothing refers to.
 pub(super) struct Unreferenced {
-    /// The hashes of those that are old enough.
+    /// The hashes of contents that are old enough.
     pub(super) hashes: Vec<Hash>,
     /// Whether any journal refers to files.
     pub(super) has_journals: bool,
@@ -134,7 +134,7 @@ impl Listed {
 }
 
 impl Marks {
-    /// Marks contents. Ignores those that are not stored: nothing can be found below them.
+    /// Marks contents. Ignores missing contents: nothing can be found below them.
     fn mark(&mut self, hashes: &[Hash]) {
         for hash in hashes {
             let Ok(at) = self.listed.binary_search_by_key(hash, |content| content.hash) else {

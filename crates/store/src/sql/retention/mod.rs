@@ -1,9 +1,9 @@
 //! Retention on both engines: the steps of a sweep, explicit removals, and the preview of a sweep.
 //!
 //! One transaction removes a session. It first inserts a tombstone into `removed_sessions`, and
-//! uses it to find everything else. `selection.rs` selects the sessions, `removal.rs` removes what
-//! belongs to them, and `reclaim.rs` removes the segments and states that they leave. Contents of
-//! workspaces are swept on their own: see `contents.rs` and `marking.rs`.
+//! uses it to find everything else. `selection.rs` selects the sessions, `removal.rs` removes their
+//! runs and deliveries, and `reclaim.rs` removes the segments and states that they leave. Contents
+//! of workspaces are swept on their own: see `contents.rs` and `marking.rs`.
 
 mod contents;
 mod marking;

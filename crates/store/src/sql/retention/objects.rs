@@ -1,5 +1,5 @@
-//! Deletes the objects that no content refers to: those of removed contents, and those of writes
-//! that did not end. `store/objects/mod.rs` has the protocol.
+//! Deletes the objects that no content refers to: objects of removed contents, and of writes that
+//! did not end. `store/objects/mod.rs` has the protocol.
 //!
 //! An object is marked as removable in a statement of its own before it is deleted. After that, no
 //! content can take it. A crash before its row is deleted leaves it to the next sweep, which finds
@@ -19,8 +19,8 @@ use values::tenant::TenantId;
 
 const OPERATION: &str = "sweep objects";
 
-/// Marks the objects of writes that did not end within the grace period. Skips those that a row is
-/// taking, so that neither waits for the other while it holds rows.
+/// Marks the objects of writes that did not end within the grace period. Skips objects that a row
+/// is taking, so that neither waits for the other while it holds rows.
 const CLAIM: &str = "update content_objects set is_removable = 1
     where (tenant, hash, object) in (
         select tenant, hash, object from content_objects where is_removable = 0 and recorded_at < $1";
@@ -37,7 +37,7 @@ const FORGET: &str =
 /// The tenant, the hash, the id, and how often the object was listed as removable.
 type Removable = (String, Vec<u8>, Vec<u8>, i16);
 
-/// Deletes some objects. Returns whether there may be more. Leaves those that can't be deleted to
+/// Deletes some objects. Returns whether there may be more. Leaves objects that can't be deleted to
 /// the next sweep.
 pub(super) async fn sweep_objects<E: Engine>(engine: &E, cutoffs: Cutoffs, limit: i64) -> Result<bool, StoreError> {
     let mut claim = Statement::with(OPERATION, CLAIM, values![cutoffs.contents]);
@@ -46,7 +46,7 @@ pub(super) async fn sweep_objects<E: Engine>(engine: &E, cutoffs: Cutoffs, limit
     claim.execute(engine).await?;
     let select = Statement::with(OPERATION, REMOVABLE, values![limit]);
     let removable: Vec<Removable> = select.fetch_all(engine).await?;
-    let Some(store) = &engine.content_rules().objects else {
+    let Some(store) = engine.content_rules().objects.as_deref() else {
         if !removable.is_empty() {
             tracing::warn!("objects of removed contents are left, since no object store is configured");
         }
@@ -66,7 +66,7 @@ pub(super) async fn sweep_objects<E: Engine>(engine: &E, cutoffs: Cutoffs, limit
 
 async fn delete(
     engine: &impl Engine,
-    store: &Objects,
+    store: &dyn Objects,
     (tenant, hash, object, times_listed): Removable,
 ) -> Result<(), StoreError> {
     let name = RowName::new("content_objects", &tenant);

@@ -1,5 +1,5 @@
-//! Counts what a whole sweep would remove: contents of workspaces as the sweep finds them, and all
-//! else in one statement. Changes nothing.
+//! Counts the rows that a whole sweep would remove: contents of workspaces as the sweep finds them,
+//! and all other rows in one statement. Changes nothing.
 
 use super::contents::plan_contents;
 use super::remains::is_recent;
@@ -11,8 +11,8 @@ use crate::rows::{StoredTime, row, values};
 use crate::sql::{Engine, Statement};
 use values::clock::Timestamp;
 
-/// `removed` are the sessions that were or would be removed. `needed` are those of them that a
-/// retained session descends from. `$1` is the current time. `$3` and `$4` are the placeholders of
+/// `removed` are the sessions that were or would be removed. `needed` has the ones from which a
+/// retained session descends. `$1` is the current time. `$3` and `$4` are the placeholders of
 /// `ALL`. `$5` to `$7` are the times from which events, deliveries and runs without a session are
 /// retained. `$8` is the first id of a session that is too young.
 const FIGURES: &str = concat!(
@@ -112,7 +112,7 @@ row! {
     }
 }
 
-/// Counts what a whole sweep would remove.
+/// Counts the rows that a whole sweep would remove.
 pub(super) async fn retention_plan(
     engine: &impl Engine,
     rules: RetentionRules,

@@ -1,5 +1,5 @@
 //! Removes other old rows: records of runs without a session, events, messages to runs, deliveries,
-//! idempotency keys, and commands for workers that nobody waits for.
+//! idempotency keys, and commands for workers whose callers no longer wait.
 
 use super::Cutoffs;
 use crate::error::StoreError;

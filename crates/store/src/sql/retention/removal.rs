@@ -149,7 +149,7 @@ pub(super) async fn sessions_remove<'v, E: Engine>(
 }
 
 /// Removes a session that a caller names. Its tree may be large, so it is read once for many steps.
-/// Each step checks that nothing depends on what it removes.
+/// Each step checks that nothing depends on the rows that it removes.
 pub(super) async fn session_remove<E: Engine>(
     engine: &E,
     tenant: &TenantId,

@@ -192,7 +192,7 @@ pub(super) const FAMILY_STATE: &str = concat!(
     ") as used"
 );
 
-/// Counts what a selection finds.
+/// Counts the sessions of a selection.
 pub(super) const COUNT: &str = " select count(*) as found from going";
 
 /// A selection with its values.

@@ -40,7 +40,7 @@ const READ: &str = sql!(
     " from run_queue q left join runs r on r.tenant = q.tenant and r.run_id = q.run_id where q.tenant = $1 and q.run_id = $2"
 );
 
-/// Leases runs: first those whose lease has expired, then those that wait.
+/// Leases runs: first runs whose lease has expired, then waiting ones.
 pub(in crate::sqlite) async fn lease_in_txn(
     mut connection: Connection<'_>,
     terms: LeaseTerms,

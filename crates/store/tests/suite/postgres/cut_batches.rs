@@ -158,8 +158,8 @@ async fn a_batch_whose_connection_is_cut_anywhere_is_stored_once() {
     store.close().await;
 }
 
-/// What each round adds to the tables: three runs at work, of which one ends, a waiting one, and
-/// three that were never in the queue.
+/// The rows that each round adds to the tables: three runs at work, of which one ends, a waiting
+/// one, and three that were never in the queue.
 const ADDED: [(&str, i64); 5] = [
     ("sessions", 4),
     ("runs", 7),

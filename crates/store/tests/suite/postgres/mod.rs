@@ -1,4 +1,4 @@
-//! What only PostgreSQL promises.
+//! The promises of PostgreSQL alone.
 
 pub(crate) mod held;
 

@@ -1,4 +1,4 @@
-//! What statements on PostgreSQL read of tables that have grown: only as much as they need.
+//! Statements on PostgreSQL read only the rows that they need, also of large tables.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ async fn statements_read_one_row_of_sessions_that_were_none_when_those_were_plan
     assert!((20_000..50_000).contains(&read), "{read} rows of sessions were read");
 }
 
-/// What the end of a queued run touches.
+/// The tables that the end of a queued run touches.
 const OF_ENDS: &str = "'run_queue', 'runs', 'run_journal', 'run_messages', 'sessions', 'states', 'history_segments'";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

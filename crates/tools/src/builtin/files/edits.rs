@@ -1,4 +1,4 @@
-//! Begins and ends what tools do with the files.
+//! Begins and ends edits of the files by tools.
 
 use agent::ports::{ToolContext, ToolError};
 use workspace::environment::{EnvironmentError, WorkspaceEdit};
@@ -6,14 +6,14 @@ use workspace::{FilePath, Tree, WorkspaceLimits};
 
 use super::paths::explained;
 
-/// Returns the files as they are now, with what background jobs have written.
+/// Returns the current files, with the changes of background jobs.
 pub(super) async fn current(context: &ToolContext) -> Result<Tree, ToolError> {
     let refreshed = context.environment.refresh().await;
     refreshed.map_err(|error| ToolError::new(error.to_string()))?;
     Ok(context.environment.tree())
 }
 
-/// Returns files with what is at an ephemeral path, for a reader. `is_read` decides by path and
+/// Returns files with the entries at an ephemeral path, for a reader. `is_read` decides by path and
 /// size which files it reads.
 pub(super) async fn with_ephemeral(
     context: &ToolContext,
@@ -22,14 +22,14 @@ pub(super) async fn with_ephemeral(
     is_read: fn(&FilePath, u64) -> bool,
 ) -> Result<Tree, ToolError> {
     let Some(path) = path else { return Ok(tree.clone()) };
-    // What is no part of the session does not count for its limits.
+    // Files that are no part of the session do not count for its limits.
     let tree = tree.clone().within(WorkspaceLimits::CEILINGS);
     let found = context.environment.with_ephemeral(&tree, path, is_read).await;
     found.map_err(|error| ToolError::new(error.to_string()))
 }
 
-/// The same for a writer. What it changes becomes part of the session, with the symlinks on the
-/// path, and nothing else.
+/// The same for a writer. Changed files become part of the session, with the symlinks on the path,
+/// and nothing else.
 pub(super) async fn with_ephemeral_file(
     edit: &WorkspaceEdit<'_>,
     tree: &Tree,

@@ -1,5 +1,5 @@
-//! The files that searches leave out: those that the `.gitignore` files of the workspace exclude,
-//! and what is in `.git`.
+//! The files that searches leave out: files that the `.gitignore` files of the workspace exclude,
+//! and files in `.git`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,8 +16,8 @@ use workspace::{Entry, FilePath, Tree, TreeError};
 
 const GIT_DIRECTORY: &str = ".git";
 const PATTERNS_FILE: &str = ".gitignore";
-/// The most files with patterns that are read, and their bytes: those of the upper directories come
-/// first, and the rest counts for nothing.
+/// The most files with patterns that are read, and their bytes. Files of the upper directories come
+/// first, and the rest is ignored.
 const MAX_FILES: usize = 100;
 const MAX_BYTES: u64 = 64 << 10;
 /// The time that paths are matched. Hostile patterns may take long for each of many paths.
@@ -27,15 +27,15 @@ const MAX_NAMED: usize = 10;
 /// How much slower it is to compile patterns than to read them.
 const SLOWNESS: u64 = 64;
 
-/// The files to leave out. Asked for each path below a directory, each directory before what is in
-/// it.
+/// The files to leave out. Asked for each path below a directory, each directory before its
+/// entries.
 #[derive(Debug)]
 pub(super) struct Ignored {
-    /// The patterns of each directory that has some, with the path in front of what they match.
-    /// Those of the lower directories come first.
+    /// The patterns of each directory that has some, with the path of the directory. Patterns of
+    /// the lower directories come first.
     patterns: Vec<(String, PathPatterns)>,
     leaves_git: bool,
-    /// The ignored directories so far. What is below one is ignored, too.
+    /// The ignored directories so far. Their entries are ignored, too.
     directories: BTreeSet<String>,
     /// When the first path was asked for.
     begun: Option<Instant>,

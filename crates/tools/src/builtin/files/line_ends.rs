@@ -21,7 +21,7 @@ pub(super) fn end_of(line: &[u8], terminator: u8) -> Option<&'static [u8]> {
     }
 }
 
-/// Returns what a model needs to know of the ends of the lines; empty if all end with LF.
+/// Describes the ends of the lines for a model; empty if all lines end with LF.
 pub(super) fn note(file: &[u8]) -> String {
     if terminator(file) == b'\r' {
         return "lines end with CR".to_owned();

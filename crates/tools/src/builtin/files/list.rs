@@ -1,4 +1,4 @@
-//! `list_files`: what is in a directory, or everything below it.
+//! `list_files`: the entries of a directory, or everything below it.
 
 use serde::Deserialize;
 use serde_json::json;

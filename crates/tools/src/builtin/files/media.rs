@@ -1,4 +1,4 @@
-//! Recognises files that are no text by their first bytes, and makes content parts of those that
+//! Recognises files that are no text by their first bytes. Makes content parts of the files that
 //! models can see.
 
 use base64::Engine as _;

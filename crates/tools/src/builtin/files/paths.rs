@@ -116,7 +116,7 @@ pub(super) async fn executable(tree: &Tree, path: &FilePath) -> Result<Option<bo
     }
 }
 
-/// Returns what was found. An error explains to the model what is wrong, and what exists instead.
+/// Returns the value, or an error that explains the fault to the model and names existing paths.
 pub(super) async fn explained<T>(tree: &Tree, result: Result<T, TreeError>) -> Result<T, ToolError> {
     let error = match result {
         Ok(found) => return Ok(found),
@@ -163,8 +163,8 @@ async fn dangling(tree: &Tree, path: &FilePath) -> Option<(FilePath, String)> {
     None
 }
 
-/// Says what exists instead of a path: a similar name, a file of the same name elsewhere, or what
-/// is in the nearest directory.
+/// Names existing paths instead of a missing one: a similar name, a file of the same name
+/// elsewhere, or the entries of the nearest directory.
 async fn existing(tree: &Tree, path: &FilePath) -> String {
     let mut directory = path.parent();
     let mut name = path.name().to_owned();
@@ -198,7 +198,7 @@ async fn elsewhere(tree: &Tree, name: &str) -> Option<FilePath> {
         .find(|path| path.name() == name)
 }
 
-/// Says what is in a directory.
+/// Lists the entries of a directory in words.
 async fn contents(tree: &Tree, directory: Option<&FilePath>) -> String {
     let entries = tree.list(directory).await.unwrap_or_default();
     let what = directory.map_or("the workspace", FilePath::as_str);

@@ -11,7 +11,7 @@ use workspace::{Entry, FilePath, Tree, TreeError, pattern_in_workspace};
 
 /// The longest pattern, in characters.
 pub(super) const MAX_PATTERN_LENGTH: usize = 256;
-/// The most alternatives in braces. They multiply what a pattern can match.
+/// The most alternatives in braces. They multiply the paths that a pattern can match.
 const MAX_ALTERNATIVES: usize = 64;
 /// The work of one entry, as bytes that are compared.
 const WORK_PER_ENTRY: u64 = 128;
@@ -119,8 +119,8 @@ pub(super) async fn selected(
     Ok(selected)
 }
 
-/// Returns what is below a directory, depth first by name, as far as a condition selects it. Leaves
-/// out ignored files, unless they are asked for.
+/// Returns the entries below a directory, depth first by name, as far as a condition selects them.
+/// Leaves out ignored files, unless they are asked for.
 pub(super) async fn everything_below(
     tree: &Tree,
     directory: Option<&FilePath>,

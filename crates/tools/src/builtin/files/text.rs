@@ -49,7 +49,8 @@ pub(super) fn line_number(bytes: &[u8], offset: usize) -> usize {
     memchr_iter(b'\n', &bytes[..offset.min(bytes.len())]).count() + 1
 }
 
-/// Adds a line to a text, with a note for what is longer than the limit. Invalid UTF-8 is replaced.
+/// Adds a line to a text, with a note in place of the part beyond the limit. Invalid UTF-8 is
+/// replaced.
 pub(super) fn push_cut(text: &mut String, line: &[u8], max_bytes: usize) {
     if line.len() <= max_bytes {
         text.push_str(&String::from_utf8_lossy(line));
@@ -73,7 +74,7 @@ pub(super) fn quoted(line: &[u8]) -> String {
     shown
 }
 
-/// Adds the part of a line around an offset, with notes for what is before and after it.
+/// Adds the part of a line around an offset, with notes in place of the parts before and after it.
 pub(super) fn push_around(text: &mut String, line: &[u8], offset: usize, max_bytes: usize) {
     let is_inside = |at: usize| line.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
     let mut begin = offset.saturating_sub(max_bytes / 2);

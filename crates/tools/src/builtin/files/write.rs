@@ -61,7 +61,7 @@ async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
     Ok(ToolOutput::text(message))
 }
 
-/// Returns the tree with the file, and what the model reads.
+/// Returns the tree with the file, and the message for the model.
 async fn written(tree: &Tree, path: &FilePath, arguments: Arguments) -> Result<(Tree, String), TreeError> {
     let before = executable(tree, path).await?;
     let is_executable = arguments.executable.or(before).unwrap_or_default();

@@ -33,7 +33,7 @@ pub struct HttpFetchSettings {
     /// How many bytes of text a call returns if it does not ask for a number.
     #[serde(rename = "text_bytes", deserialize_with = "integer::<_, 256, 67_108_864, _>")]
     pub default_text_bytes: usize,
-    /// The header `User-Agent`; `None` for that of the service.
+    /// The header `User-Agent`; `None` for the service's own.
     #[serde(deserialize_with = "user_agent")]
     pub user_agent: Option<HeaderValue>,
 }

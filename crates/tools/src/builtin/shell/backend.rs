@@ -1,4 +1,4 @@
-//! The port to what runs the commands of calls: this process, or workers on other machines.
+//! The port through which calls run commands: in this process, or at workers on other machines.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub trait CommandBackend: Send + Sync + fmt::Debug {
         cancel: CancellationToken,
     ) -> Result<CommandOutcome, BackendError>;
 
-    /// Returns what runs background jobs; `None` if this backend has none.
+    /// Returns the runner of background jobs; `None` if this backend has none.
     fn jobs(&self) -> Option<&dyn JobBackend> {
         None
     }
@@ -45,7 +45,7 @@ pub trait JobBackend: Send + Sync + fmt::Debug {
     async fn start(&self, command: ShellCommand, job: RunningJob, slot: Share) -> Result<Checkout, BackendError>;
 }
 
-/// A command for the shell, and what it starts with.
+/// A command for the shell, with its initial files and variables.
 #[derive(Debug)]
 pub struct ShellCommand {
     /// The execution that the call belongs to.
@@ -60,13 +60,13 @@ pub struct ShellCommand {
     pub checkout: Option<Checkout>,
     /// The state that the last shell has left.
     pub shell: Option<ShellState>,
-    /// The time from start to end, at most that of the backend's own limits.
+    /// The time from start to end, at most the backend's own limit.
     pub wall_time: Duration,
     /// When the time of the run is spent. The command must have ended then, also if it began late.
     pub deadline: Option<Timestamp>,
 }
 
-/// How a command ended, and what it left.
+/// The end of a command, with its files and variables.
 #[derive(Debug)]
 pub struct CommandOutcome {
     /// How it ended.

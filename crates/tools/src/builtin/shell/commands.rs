@@ -133,7 +133,7 @@ impl Commands {
         })
     }
 
-    /// Tries out the sandbox and opens the directory, until that succeeds. Returns what holds.
+    /// Tries out the sandbox and opens the directory, until that succeeds. Returns the isolation.
     pub async fn open(&self) -> Result<&Protections, CommandsUnavailable> {
         self.with_shell().await.map(|(opened, _)| opened.sandbox.protections())
     }
@@ -160,7 +160,7 @@ impl Commands {
         self.jobs.wait().await;
     }
 
-    /// Returns what commands need, and the shell.
+    /// Returns the resources of commands, and the shell.
     pub(super) async fn with_shell(&self) -> Result<(&Opened, &'static Path), CommandsUnavailable> {
         let opened = self.opened().await?;
         let shell = opened.shell.ok_or(CommandsUnavailable::NoShell)?;

@@ -13,8 +13,8 @@ use workspace::checkout::SkippedFiles;
 use workspace::environment::{Job, JobEnd};
 
 /// Waits for the end of a job, at most for a time and until the run is stopped, and emits its
-/// output meanwhile. Then finds what it has written. Returns what the model reads: the output that
-/// nobody has read before, and how the job is. So does the error if the files can't be read.
+/// output meanwhile. Then finds the files that it has written. Returns the text for the model: the
+/// unread output, and the state of the job. So does the error if the files can't be read.
 pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) -> Result<String, ToolError> {
     let mut transcript = Transcript::default();
     let mut over = pin!(async {
@@ -36,7 +36,7 @@ pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) 
             }
         }
     }
-    // What is printed after this is read by the next call, and so is the end that follows it.
+    // The next call reads the output after this moment, and the end after that output.
     let end = job.end();
     add_unread(&mut transcript, job);
     match context.environment.refresh().await {
@@ -44,7 +44,7 @@ pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) 
         Err(error) => {
             let cause = &error as &dyn std::error::Error;
             tracing::warn!(error = cause, "the files of background jobs can't be read");
-            // It was killed then.
+            // The error killed the job.
             let end = job.end();
             add_unread(&mut transcript, job);
             let report = report(job, end, transcript.finish(context), &SkippedFiles::default());
@@ -62,7 +62,7 @@ fn report(job: &Job, end: Option<JobEnd>, output: String, skipped: &SkippedFiles
     with_notes(output, "(no new output)", Some(note), skipped)
 }
 
-/// Adds the output that nobody has read, after a line about what was dropped of it.
+/// Adds the unread output, after a line about its dropped part.
 fn add_unread(transcript: &mut Transcript, job: &Job) {
     let unread = job.take_output(complete_length);
     if unread.dropped > 0 {

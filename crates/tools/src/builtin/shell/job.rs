@@ -1,4 +1,5 @@
-//! `shell_job`: reads what background jobs of `shell` print, waits for their ends, and stops them.
+//! `shell_job`: reads the output of background jobs of `shell`, waits for their ends, and stops
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +80,7 @@ impl ShellJob {
     }
 }
 
-/// Returns what the model reads about a job that is not there.
+/// Returns the text for the model about a missing job.
 fn missing(environment: &Environment, id: &str) -> String {
     if was_job(environment, id) {
         return format!(

@@ -159,8 +159,8 @@ impl Host<'_> {
         let shell = left.and_then(|bytes| read_state(&bytes, &paths, &base));
         let other = command.shell.map(|before| before.other).unwrap_or_default();
         let checkout = match end.exit {
-            // Temporary files and what is left out of trees go with the directory, or no command
-            // of the run could begin any more.
+            // Temporary files, and files that trees leave out, go with the directory. Otherwise no
+            // command of the run could begin any more.
             Exit::DiskExceeded if !checkout.is_live() => {
                 checkout.abandon();
                 None

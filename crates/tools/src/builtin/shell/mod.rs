@@ -5,7 +5,7 @@
 //! its processes, its changes become the new tree. A call that is cut off before changes nothing.
 //!
 //! A command can also go on after its call, as a background job. While one runs, its directory is
-//! live: each call that reads or changes files first finds what the job has written, and changes by
+//! live. Each call that reads or changes files first finds the changes of the job, and changes by
 //! other tools reach the directory at once (`checkout/live.rs`, `environment/run_environment.rs`).
 
 mod backend;
@@ -59,7 +59,7 @@ const DEFAULT_JOB_WAIT: Duration = Duration::from_secs(1);
 /// The longest job of a run without a limit of time.
 const MAX_JOB_TIME: Duration = Duration::from_hours(24);
 
-/// Makes the tool. The settings say what models read about commands.
+/// Makes the tool. The description for models depends on the settings.
 pub fn shell(settings: &CommandSettings, backend: Arc<dyn CommandBackend>, clock: Arc<dyn Clock>) -> Arc<dyn Tool> {
     Arc::new(Shell {
         spec: spec(settings),
@@ -144,8 +144,8 @@ impl Shell {
         }
     }
 
-    /// Executes a command and adds what it prints to `output`, also if that fails. Returns what is
-    /// to be said about its end, and the files that the session can't have.
+    /// Executes a command and adds its output to `output`, also after a failure. Returns a note
+    /// about its end, and the files that the session can't have.
     async fn execute(
         &self,
         arguments: Arguments,
@@ -267,8 +267,8 @@ impl Shell {
     }
 }
 
-/// Logs an error that operators must know, and makes that of the tool, with the output that there
-/// was before it.
+/// Logs an error that operators must know, and makes the error of the tool, with the output before
+/// it.
 fn reported(error: &ShellError, output: &str) -> ToolError {
     if !error.is_usual() {
         tracing::warn!(error = error as &dyn std::error::Error, "a command failed to run");

@@ -44,7 +44,7 @@ pub struct CommandNetwork {
     pub hosts: Vec<String>,
 }
 
-/// Returns the variables that lead programs to the proxy, those of certificates, and placeholders.
+/// Returns the variables of the proxy, of certificates, and of placeholders.
 pub(super) fn variables(network: &CommandNetwork, certificates: Option<&Path>) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<_, _> = of_proxy().collect();
     if let Some(path) = certificates {
@@ -56,8 +56,8 @@ pub(super) fn variables(network: &CommandNetwork, certificates: Option<&Path>) -
     variables
 }
 
-/// Writes the certificates that commands are to trust, if the proxy has one of its own: those of
-/// the system and this one.
+/// Writes the certificates that commands are to trust, if the proxy has its own: this one, and the
+/// system's.
 pub(super) fn write_certificates(network: &CommandNetwork, folder: &Path) -> io::Result<Option<PathBuf>> {
     let Some(own) = network.proxy.certificate() else {
         return Ok(None);

@@ -22,7 +22,7 @@ const FOREVER: Duration = Duration::MAX;
 /// How much of a script the kernel reads to find its interpreter, in bytes.
 const MAX_FIRST_LINE: u64 = 256;
 
-/// A process, and what it may use.
+/// A process, with its resources and limits.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessSettings {
     /// An absolute path, or a name that is looked up in `PATH`.
@@ -30,7 +30,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) arguments: Vec<OsString>,
     /// Variables besides `PATH`, `LANG`, `HOME` and `TMPDIR`, which it can replace.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Files and directories that it may read and execute besides those of commands.
+    /// Files and directories that it may read and execute, in addition to the ones for all
+    /// commands.
     pub(crate) read_only: Vec<PathBuf>,
     /// Whether it has the network of commands.
     pub(crate) has_network: bool,
@@ -181,7 +182,7 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
     let interpreter = words.next();
     let is_env = interpreter.is_some_and(|interpreter| Path::new(interpreter).ends_with("env"));
     let looked_up = words.find(|word| *word != "-S").filter(|_| is_env);
-    // Other options and variables of `env` can change what it looks up.
+    // Other options and variables of `env` can change its lookup.
     let looked_up = looked_up.filter(|word| !word.starts_with('-') && !word.contains('='));
     interpreter.into_iter().chain(looked_up).map(PathBuf::from).collect()
 }

@@ -10,7 +10,7 @@ use workspace::checkout::SkippedFiles;
 /// The most skipped files that a result names.
 const MAX_NAMED: usize = 10;
 
-/// Returns what is to be said about the end of a command; `None` if it succeeded.
+/// Returns a note about the end of a command; `None` if it succeeded.
 pub(super) fn end_note(exit: &Exit, wall_time: Duration) -> Option<String> {
     let killed = |why: &str| Some(format!("killed, since it {why} than a command may"));
     match exit {
@@ -51,8 +51,8 @@ pub(super) fn with_notes(output: String, without: &str, note: Option<String>, sk
     text
 }
 
-/// Returns what the model reads about an error, with the output before it. The error comes first,
-/// since what is too long may be cut.
+/// Returns the text for the model about an error, with the output before it. The error comes first,
+/// since the end of a long text may be cut.
 pub(super) fn with_output(error: &dyn Error, output: &str) -> String {
     if output.is_empty() {
         return error.to_string();

@@ -4,8 +4,8 @@
 //! directory. A command can write anything there, but only itself reads it again.
 //!
 //! The session has the paths of a command with a mount namespace. On a host without them, variables
-//! are translated when a command begins and ends, so they also mean something in another directory:
-//! in that of a subagent, after a restart and on another machine.
+//! are translated when a command begins and ends, so they are also valid in another directory: for
+//! a subagent, after a restart and on another machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +72,7 @@ pub(super) fn variables_in(paths: &CommandPaths, mut stored: BTreeMap<String, St
     stored
 }
 
-/// Returns a text with the paths of these directories in place of those that a session has, or the
+/// Returns a text with the paths of these directories in place of the paths in a session, or the
 /// other way round.
 fn translated(paths: &CommandPaths, text: &str, is_stored: bool) -> String {
     let mut text = text.to_owned();
@@ -129,8 +129,9 @@ pub(super) fn stored_directory(state: Option<&ShellState>) -> Option<FilePath> {
     FilePath::parse(&state?.cwd).ok()
 }
 
-/// Returns the variables of a stored state. A caller may have stored any texts there, so those that
-/// no process can have are left out, and all of them if they are longer than a shell can leave.
+/// Returns the variables of a stored state. A caller may have stored any texts there. So texts that
+/// no process can have are left out, and all of them are left out if they are longer than a shell
+/// can leave.
 pub(super) fn stored_variables(state: Option<&ShellState>) -> BTreeMap<String, String> {
     let variables = state.into_iter().flat_map(|state| &state.variables);
     let is_possible =

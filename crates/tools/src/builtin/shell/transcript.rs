@@ -23,8 +23,7 @@ impl Transcript {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Emits what has come since the last time. A character that is not complete waits for its
-    /// other bytes.
+    /// Emits the new output. A character that is not complete waits for its other bytes.
     pub(super) fn emit(&mut self, context: &ToolContext) {
         let new = self.bytes.get(self.emitted..).unwrap_or_default();
         let complete = complete_length(new);

@@ -35,8 +35,8 @@ pub(super) enum Location {
     Header,
 }
 
-/// Reads the parameters of an operation. Those of the operation replace those of its path. Cookies
-/// are ignored.
+/// Reads the parameters of an operation. They replace parameters of its path with the same name.
+/// Cookies are ignored.
 pub(super) fn parameters<'d>(found: &Found<'d>, document: &Document<'d>) -> Result<Vec<Parameter>, String> {
     let mut written: BTreeMap<(Location, String), &'d Object> = BTreeMap::new();
     for source in [found.item, found.operation] {

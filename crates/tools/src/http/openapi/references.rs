@@ -49,7 +49,7 @@ impl<'d> Document<'d> {
         Err(format!("a chain of references has more than {MAX_CHAIN}"))
     }
 
-    /// Finds what a reference such as `#/components/schemas/Pet` names.
+    /// Finds the target of a reference such as `#/components/schemas/Pet`.
     pub(super) fn target(&self, reference: &str) -> Result<&'d Value, String> {
         let pointer = reference.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
         let pointer = pointer.ok_or_else(|| format!("the reference {reference:?} leads out of the document"))?;

@@ -26,7 +26,7 @@ const DROPPED: [&str; 14] = [
     "xml",
 ];
 
-/// Copies a schema with the schemas that it refers to. A schema within itself becomes one that
+/// Copies a schema with the schemas that it refers to. A schema within itself becomes a schema that
 /// allows everything.
 pub(super) fn inlined<'d>(schema: &'d Value, document: &Document<'d>) -> Result<Value, String> {
     Inliner {

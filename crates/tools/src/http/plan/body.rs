@@ -63,7 +63,7 @@ impl Node {
         })
     }
 
-    /// Adds the parameters to those that are used.
+    /// Adds the parameters to the used ones.
     pub(in crate::http) fn add_parameters(&self, used: &mut BTreeSet<String>) {
         match self {
             Self::Literal(_) => (),

@@ -58,7 +58,7 @@ impl PathPlan {
         }
     }
 
-    /// Adds the parameters to those that are used.
+    /// Adds the parameters to the used ones.
     pub(in crate::http) fn add_parameters(&self, used: &mut BTreeSet<String>) {
         for segment in &self.segments {
             add_parameters(segment, used);

@@ -202,7 +202,7 @@ impl Tool for HttpTool {
     }
 }
 
-/// Checks the URL with sample arguments. Arguments never change what is checked.
+/// Checks the URL with sample arguments. Arguments never change the checked part.
 fn check_target(plan: &RequestPlan, client: &OutgoingClient) -> Result<(), DefinitionFault> {
     let target = client.target(plan.path.origin());
     target

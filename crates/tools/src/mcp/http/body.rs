@@ -25,7 +25,7 @@ enum BodyError {
     },
 }
 
-/// What the limit counts.
+/// The bytes that the limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     /// All events together.

@@ -71,8 +71,8 @@ impl GuardedHttp {
         done.unwrap_or(Err(Error::TransportChannelClosed))
     }
 
-    /// Returns the events of a body until the connection closes: those of the response to a
-    /// request, or else of a stream that has no end.
+    /// Returns the events of a body until the connection closes. The body is the response to a
+    /// request, or else a stream without end.
     fn events(
         &self,
         body: impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static,
@@ -158,7 +158,7 @@ impl GuardedHttp {
             return match status {
                 404 if has_session => Err(Error::SessionExpired),
                 200..300 => Ok(StreamableHttpPostResponse::Accepted),
-                // An error of the protocol, which nobody waits for.
+                // An error of the protocol, for which no caller waits.
                 _ if media_type(&response).as_deref() == Some("application/json") => {
                     Ok(StreamableHttpPostResponse::Accepted)
                 }

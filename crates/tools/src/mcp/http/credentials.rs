@@ -1,4 +1,4 @@
-//! The headers of every request: those of the definition, and an access token.
+//! The headers of every request: the headers of the definition, and an access token.
 
 use super::token::AccessToken;
 use crate::fault::DefinitionFault;
@@ -23,7 +23,7 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Reads the credentials of a definition. Also returns what removes them from texts.
+    /// Reads the credentials of a definition. Also returns the filter that removes them from texts.
     pub(super) fn of(
         definition: &McpDefinition,
         secrets: &ToolSecrets,

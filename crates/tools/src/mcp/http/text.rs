@@ -13,11 +13,11 @@ use values::json::without_mark;
 /// Reads the text of a body.
 struct Text {
     form: Form,
-    /// Replaces what is no UTF-8 by U+FFFD.
+    /// Replaces invalid UTF-8 by U+FFFD.
     decoder: Decoder,
 }
 
-/// What a body is, as its first byte that is no blank shows.
+/// The form of a body. Its first byte that is not blank shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Unknown,

@@ -30,7 +30,7 @@ pub(super) struct AccessToken {
     target: Target,
     authorization: HeaderValue,
     body: String,
-    /// Removes the tokens from what the server sends.
+    /// Removes the tokens from the messages of the server.
     redactor: Redactor,
     /// How long getting a token may take.
     limit: Duration,

@@ -15,7 +15,7 @@ pub(super) fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Mends a part. One without a known form becomes a text that shows it, and is an error.
+/// Mends a part. A part without a known form becomes a text that shows it, and is an error.
 pub(super) fn block(part: &mut Value) -> Result<(), String> {
     if ContentBlock::deserialize(&*part).is_ok() {
         return Ok(());

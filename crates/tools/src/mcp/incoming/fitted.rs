@@ -20,7 +20,7 @@ pub(super) fn fit<T: DeserializeOwned>(value: &mut Value) -> Result<Vec<String>,
         let words = error.to_string();
         let words: String = words.chars().take(MAX_PROBLEM).collect();
         if problems.len() >= MAX_REMOVED || !remove(value, error.path()) {
-            // The first problem is the cause: a field that was removed may be one that is needed.
+            // The first problem is the cause: a removed field may be required.
             return Err(problems.into_iter().next().unwrap_or(words));
         }
         problems.push(words);

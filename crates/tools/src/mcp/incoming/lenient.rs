@@ -12,14 +12,14 @@ use values::json::without_mark;
 /// The words of other languages for numbers that JSON does not have.
 const NO_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// Parses strict JSON, or else mended JSON. The error is that of the strict parser.
+/// Parses strict JSON, or else mended JSON. The error comes from the strict parser.
 pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     let json = without_mark(json);
     serde_json::from_slice(json).or_else(|error| serde_json::from_slice(&mended(json)).map_err(|_| error))
 }
 
-/// Replaces what is no character by U+FFFD and what is no number by `null`. Escapes other mistakes
-/// in strings. Leaves valid JSON as it is.
+/// Replaces invalid characters by U+FFFD and invalid numbers by `null`. Escapes other mistakes in
+/// strings. Leaves valid JSON as it is.
 fn mended(json: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(json);
     let mut rest = text.as_bytes();
@@ -35,7 +35,7 @@ fn mended(json: &[u8]) -> Vec<u8> {
     mended
 }
 
-/// Returns the length of the next piece of a string, and what replaces it.
+/// Returns the length of the next piece of a string, and its replacement.
 fn in_string(text: &[u8]) -> (usize, Option<Cow<'static, str>>) {
     match text {
         [b'\\', b'u', ..] => match (escaped_unit(text), text.get(6..).and_then(escaped_unit)) {
@@ -54,7 +54,7 @@ fn in_string(text: &[u8]) -> (usize, Option<Cow<'static, str>>) {
     }
 }
 
-/// Returns the length of the next token outside of strings, and what replaces it.
+/// Returns the length of the next token outside of strings, and its replacement.
 fn outside(text: &[u8]) -> (usize, Option<Cow<'static, str>>) {
     let word = NO_NUMBERS.iter().find(|word| text.starts_with(word.as_bytes()));
     if let Some(word) = word {

@@ -24,7 +24,7 @@ const MAX_NAME: usize = 128;
 /// The members of the result of a call.
 const OF_CALL: [&str; 5] = ["_meta", "content", "isError", "resultType", "structuredContent"];
 
-/// What is wrong with a result.
+/// The problems of a result.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Vec<String>);
 
@@ -36,7 +36,7 @@ impl Problems {
     }
 }
 
-/// Returns what was left out of a result.
+/// Returns the parts that were left out of a result.
 pub(in crate::mcp) fn left_out(meta: Option<&MetaObject>) -> Vec<String> {
     let problems = meta.and_then(|meta| meta.0.get(LEFT_OUT)).and_then(Value::as_array);
     let problems = problems.into_iter().flatten().filter_map(Value::as_str);
@@ -110,7 +110,7 @@ fn mend_result(result: &mut Value, method: &str, problems: &mut Problems) {
     }
 }
 
-/// Mends each element of a list, and what the result has besides. Another result stays as it is.
+/// Mends each element of a list, and the other fields of the result. Another result stays as it is.
 fn list<R: DeserializeOwned>(
     result: &mut Value,
     (key, name): (&str, &str),
@@ -182,7 +182,8 @@ fn begun<R: DeserializeOwned>(result: &mut Value, problems: &mut Problems) {
         *capabilities = json!({"tools": {}});
     }
     for (name, capability) in capabilities.as_object_mut().into_iter().flat_map(Object::iter_mut) {
-        // Some servers write `null` for what they lack. The list of tools shows whether it does.
+        // Some servers write `null` for missing capabilities. The list of tools shows whether it
+        // does.
         let is_absent = *capability == json!(false) || capability.is_null() && name != "tools";
         if !capability.is_object() && !is_absent {
             *capability = json!({});

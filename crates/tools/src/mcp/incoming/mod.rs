@@ -1,4 +1,4 @@
-//! Reads what a server sends before the library has it, over HTTP and from a process.
+//! Reads the messages of a server, over HTTP and from a process, before the library reads them.
 //!
 //! All of it loses its secrets here, so that nothing that follows has to remove them. Parts that
 //! the library can't read are mended or left out here, so that it never refuses the whole. A large
@@ -25,7 +25,7 @@ use values::tenant::TenantId;
 /// The most messages of a batch.
 const MAX_BATCH: usize = 1_000;
 
-/// Reads what a server sends to a tenant on a connection.
+/// Reads the messages of a server to a tenant on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Incoming {
     server: String,
@@ -35,7 +35,7 @@ pub(super) struct Incoming {
     pub(super) requests: Arc<Requests>,
 }
 
-/// What a server has sent, without secrets.
+/// A message of a server, without secrets.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) value: Value,
@@ -68,8 +68,8 @@ impl Incoming {
         .await
     }
 
-    /// Reads JSON, and converts what it says: without secrets, and with parts that the library can
-    /// read. `request` is that of the POST to which the JSON is the response, if it is one.
+    /// Reads JSON, and converts it: without secrets, and with parts that the library can read.
+    /// `request` is the request of the POST, if the JSON is the response to one.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         json: Bytes,

@@ -109,7 +109,7 @@ impl StdioEndpoint {
         self.commands.find_program(&self.settings).err()
     }
 
-    /// Describes what is started, for errors.
+    /// Describes the program, for errors.
     fn program(&self) -> String {
         match self.commands.find_program(&self.settings) {
             Ok(path) => format!("`command` is {}", path.display()),

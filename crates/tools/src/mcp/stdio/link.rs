@@ -1,4 +1,4 @@
-//! What a connection knows of its process: why it ended, and how to end it.
+//! The link between a connection and its process: the reason of its end, and the way to end it.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ const MAX_ALLOWED_RESPONSES: usize = 16;
 pub(in crate::mcp) struct ProcessLink {
     kill: CancellationToken,
     ended: CancellationToken,
-    /// What is started, in words.
+    /// The program, in words.
     program: String,
     /// Why the process has ended.
     reason: OnceLock<RequestError>,

@@ -144,7 +144,7 @@ impl Messages {
     }
 }
 
-/// Converts what was sent to a message, unless it is a notification that nobody knows.
+/// Converts JSON to a message, unless it is an unknown notification.
 fn known(Sent { value, .. }: Sent) -> Result<Option<RxJsonRpcMessage<RoleClient>>, serde_json::Error> {
     let is_notification = value.get("method").is_some() && value.get("id").is_none();
     match message(value) {

@@ -43,7 +43,7 @@ struct Body<'a> {
     subject: Subject<'a>,
 }
 
-/// What the point is about.
+/// The subject of the hook point.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Subject<'a> {

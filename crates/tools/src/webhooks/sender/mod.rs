@@ -73,7 +73,7 @@ pub struct Delivery<'a> {
     pub body: &'a Bytes,
     /// The signing keys; `None` for no signature.
     pub keys: Option<&'a SigningKeys>,
-    /// Headers in addition to those of the specification.
+    /// Headers in addition to the headers of the specification.
     pub headers: Option<&'a HeaderMap>,
     /// The timeout, at most the sender's own limit.
     pub timeout: Option<Duration>,

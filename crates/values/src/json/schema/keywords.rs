@@ -1,4 +1,4 @@
-//! The keywords that have schemas below them, and those that have data.
+//! The keywords that have schemas below them, and the keywords that have data.
 
 /// Keywords whose value is a schema, or a list of schemas.
 pub const WITH_SCHEMAS: [&str; 16] = [

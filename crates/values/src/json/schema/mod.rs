@@ -2,7 +2,8 @@
 //! file or an address.
 //!
 //! Schemas and values come from callers and models, so both are bounded. A schema is measured
-//! before it is compiled (`measure.rs`). A check counts what it reads of a value (`counted.rs`).
+//! before it is compiled (`measure.rs`). A check counts the parts of a value that it reads
+//! (`counted.rs`).
 
 mod counted;
 mod drafts;
@@ -69,10 +70,10 @@ impl JsonSchema {
     ///
     /// Patterns that can't be compiled are not checked, for example those with look-around.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let measure = measure(schema)?;
+        let measured = measure(schema)?;
         // Uses the linear engine, since with backtracking a pattern could run forever on some
         // values.
-        let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
+        let share = MAX_PATTERNS_SIZE / measured.patterns.max(1);
         let patterns = || PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
         let build = |part: &Value| {
             jsonschema::options_for::<CountedJson>()
@@ -91,7 +92,10 @@ impl JsonSchema {
                 None => Err(error),
             }
         })?;
-        Ok(Self { validator, measure })
+        Ok(Self {
+            validator,
+            measure: measured,
+        })
     }
 
     /// Compiles a schema of objects, which providers require for arguments.

@@ -33,7 +33,7 @@ fn bounded<T: Send + 'static>(name: &str, memory: usize, work: impl FnOnce() -> 
     result
 }
 
-/// Compiles a schema. The memory limit allows what is stored of it and several times its JSON.
+/// Compiles a schema. The memory limit allows the compiled schema and several times its JSON.
 fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
     let memory = MAX_STORED + 64 * MAX_SCHEMA_BYTES + 4 * schema.to_string().len();
     bounded(&format!("compiling {name}"), memory, move || {

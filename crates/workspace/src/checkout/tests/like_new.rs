@@ -24,14 +24,14 @@ fn is_all_known(checkout: &Checkout) -> bool {
     })
 }
 
-/// Some files.
+/// Returns a small tree.
 async fn some_files() -> Tree {
     let tree = tree_of(&[("a", "1"), ("b", "2"), ("c/d/e", "3"), ("c/f", "4"), ("g/h", "5")]).await;
     let tree = tree.with_symlink(&path("link"), "a").await.unwrap();
     tree.save().await.unwrap()
 }
 
-/// What a command may do to modes.
+/// Changes modes, as a command may do.
 fn change_modes(dir: &Path) {
     for (name, mode) in [
         ("a", 0o600),
@@ -114,11 +114,11 @@ async fn a_directory_whose_files_are_linked_is_not_retained() {
     assert_next_is_like_new(&checkouts, checkout).await;
 }
 
-/// The mask of the service is its own. That of commands is 022.
+/// The mask of the service is its own. The mask of commands is 022.
 #[test]
 fn new_files_have_their_modes_under_any_umask() {
     let thread = std::thread::spawn(|| {
-        // From now on, this thread and those that it makes have a mask of their own.
+        // From now on, this thread and its new threads have a mask of their own.
         unshare(CloneFlags::CLONE_FS).unwrap();
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! Which directory a run gets: that of its own line of sessions, or a new one.
+//! The directory of a run: the directory of its own line of sessions, or a new one.
 
 use super::*;
 

@@ -61,7 +61,7 @@ async fn a_change_through_memory_reaches_no_other_line() {
     }
 }
 
-/// What the probe says is true, where it can be known.
+/// The result of the probe is true, where the truth is known.
 #[test]
 fn exact_times_are_found_out() {
     for (parent, is_exact) in [("/dev/shm", false), ("/var/tmp", true)] {

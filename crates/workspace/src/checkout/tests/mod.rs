@@ -264,7 +264,7 @@ fn a_directory_is_removed_in_turns() {
         turns += 1;
     }
     assert!(!root.path().join("wide").exists());
-    // Nothing is done twice, but for opening the directory.
+    // No work is done twice, except opening the directory.
     assert!((files / 10..files / 4).contains(&turns), "{turns}");
 }
 
@@ -277,7 +277,7 @@ fn folders_of_ended_processes_are_removed() {
     fs::create_dir(&old).unwrap();
     let lock = root.join("old.lock");
     fs::write(&lock, "").unwrap();
-    // One whose process has ended before it had a folder.
+    // The lock of a process that ended before it had a folder.
     fs::write(root.join("early.lock"), "").unwrap();
     let living = Checkouts::open(&root, 1).unwrap();
     let _second = Checkouts::open(&root, 1).unwrap();
@@ -338,7 +338,7 @@ proptest! {
 async fn do_acts(checkouts: &Checkouts, checkout: &mut Checkout, acts: Vec<Act>) {
     for act in acts.into_iter().chain([Act::Scan]) {
         let dir = checkout.directory.files();
-        // What fails, such as a write below a file, changes nothing.
+        // A failed act, such as a write below a file, changes nothing.
         match act {
             Act::Write(path, byte) => {
                 let path = dir.join(path);
@@ -392,7 +392,7 @@ async fn nothing_that_is_written_during_scans_is_lost() {
             fs::write(root.join("same"), format!("{:04}", number % 10_000)).unwrap();
             let (one, other) = (root.join("d"), root.join("e"));
             let _ = fs::rename(&one, &other).or_else(|_| fs::rename(&other, &one));
-            // The kinds of what is at a path change.
+            // The kinds of the entries at a path change.
             let path = root.join(format!("k{}", number % 5));
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
             match number % 3 {

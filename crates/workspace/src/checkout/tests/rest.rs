@@ -1,4 +1,4 @@
-//! What a directory has besides its tree: it lasts until the run ends, or its directory is removed.
+//! Files of a directory beside its tree last until the run ends or the directory is removed.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;

@@ -84,7 +84,7 @@ fn what_can_not_be_read_is_skipped_and_named() {
         for name in ["fixed/b", "known"] {
             assert_eq!(fs::read_to_string(dir.join(name)).unwrap(), "2", "{name}");
         }
-        // What can be read again is part of the tree again.
+        // Files that can be read again are part of the tree again.
         set_mode(&dir.join("locked"), 0o600);
         set_mode(&dir.join("closed"), 0o700);
         set_mode(&dir.join("listed"), 0o700);

@@ -62,7 +62,7 @@ impl Writer {
         })
     }
 
-    /// Adds an entry; `bytes` are those of a file.
+    /// Adds an entry; `bytes` are the content of a file.
     pub(super) fn add(&mut self, path: &FilePath, entry: &Entry, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tar(tar) => tar.add(path, entry, bytes),

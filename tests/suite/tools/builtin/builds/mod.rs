@@ -110,7 +110,7 @@ async fn make_builds_what_was_edited_and_nothing_else() {
     }
 }
 
-/// What has the same content has not changed.
+/// A file with the same content has not changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_alone_is_no_change_of_a_session() {
     let [one, other] = hosts();

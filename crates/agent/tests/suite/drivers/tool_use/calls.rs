@@ -6,7 +6,7 @@ use agent::state::{AgentStep, AgentStepType};
 use chrono::TimeDelta;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use tools::ToolSettings;
+use tools::CallLimits;
 
 use crate::setup::{Setup, shown, transcript};
 
@@ -47,7 +47,7 @@ async fn no_more_calls_work_at_once_than_allowed_and_events_come_as_calls_end() 
     let setup = Setup::new([asks_for(&calls), says("done")]).with_tool(&wait);
     let state = setup.run().await;
     let step = &state.execution().unwrap().step_executions[0];
-    assert_eq!((wait.begun(), wait.peak()), (17, ToolSettings::default().concurrency));
+    assert_eq!((wait.begun(), wait.peak()), (17, CallLimits::default().concurrency));
     // Three rounds of eight: waiting for a free place is not the tool's time.
     assert_eq!(step.duration(), TimeDelta::milliseconds(300));
     let answered = step.step.tool_executions.iter();

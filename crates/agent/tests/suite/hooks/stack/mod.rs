@@ -1,4 +1,4 @@
-//! What hooks do to requests, tool calls and the end of an execution, and what their failures do.
+//! The effects of hooks on requests, tool calls and the end of an execution, and of their failures.
 
 mod around_models;
 mod around_tools;

@@ -150,7 +150,7 @@ async fn play(fixture: &Fixture, kinds: &[Kind]) {
     }
 }
 
-/// What the writes of a mix refer to. Both tenants have it.
+/// The rows to which the writes of a mix refer. Both tenants have them.
 struct World<'a> {
     fixture: &'a Fixture,
     parents: Vec<Arc<Bundle>>,

@@ -17,7 +17,7 @@ on_both_engines!(every_order_of_two_workers_has_one_end);
 const LEASE: i64 = 10;
 const STEP: i64 = 6;
 
-/// What happens. The first worker has leased the run already.
+/// An act of the protocol. The first worker has leased the run already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Act {
     /// The clock moves on: twice without a renewal, and a lease has expired.

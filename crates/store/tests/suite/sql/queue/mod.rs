@@ -1,5 +1,5 @@
-//! What the queue promises: how runs are accepted, leased, released and ended, and what is stored
-//! of them meanwhile.
+//! The promises of the queue: accepting, leasing, releasing and ending runs, and their stored state
+//! meanwhile.
 
 pub(crate) mod fixtures;
 

@@ -1,4 +1,4 @@
-//! What is stored of runs at work: their journals and their events.
+//! The stored progress of active runs: their journals and their events.
 
 use std::sync::Arc;
 

@@ -91,7 +91,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the naive model knows of a session.
+/// A session of the naive model.
 #[derive(Debug)]
 struct Known {
     bundle: Arc<Bundle>,

@@ -28,7 +28,7 @@ const COMMITTERS: usize = 6;
 const COMMITS: usize = 60;
 const MAX_COMMITS: usize = 50 * COMMITS;
 
-/// What all tasks of the race share.
+/// The state that all tasks of the race share.
 #[derive(Debug)]
 struct Race {
     fixture: Fixture,

@@ -94,13 +94,13 @@ async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         changed_lines += replacements.saturating_mul(lines.iter().sum());
     }
     let difference = difference(tenant, &path, [before, after.clone()], changed_lines).await;
-    let changed = explained(&edit.tree, changed(&found, &path, after).await).await?;
+    let changed = explained(&edit.tree, changed_tree(&found, &path, after).await).await?;
     finish(edit, changed).await?;
     let done = format!("Edited {path}: {}.{difference}", counted(count, "replacement"));
     Ok(ToolOutput::text(done))
 }
 
-async fn changed(tree: &Tree, path: &FilePath, bytes: Bytes) -> Result<Tree, workspace::TreeError> {
+async fn changed_tree(tree: &Tree, path: &FilePath, bytes: Bytes) -> Result<Tree, workspace::TreeError> {
     let is_executable = executable(tree, path).await?.unwrap_or_default();
     tree.with_file(path, bytes, is_executable).await
 }

@@ -26,8 +26,8 @@ pub(super) struct Replacement {
 /// Replaces text in a file, and returns the number of replacements. The error is for the model.
 ///
 /// The text matches as models see the file, with LF at the end of each line. Lines that stay have
-/// the ends that they had. A new line has the end of the line that it replaces, or of the one next
-/// to it.
+/// the ends that they had. A new line ends like the line that it replaces, or like the line next to
+/// it.
 pub(super) fn replace(file: &[u8], replacement: &Replacement, max_bytes: u64) -> Result<(Vec<u8>, usize), String> {
     let Replacement { old, new, all } = replacement;
     if old == new {
@@ -36,7 +36,7 @@ pub(super) fn replace(file: &[u8], replacement: &Replacement, max_bytes: u64) ->
     let mut lf = LfText::of(file);
     let [mut old, mut new] = [old, new].map(|text| with_lf(text, lf.terminator()));
     if old == new {
-        // The ends of the lines are what changes.
+        // Only the ends of the lines change.
         (lf, old, new) = (
             LfText::exact(file),
             replacement.old.as_str().into(),
@@ -102,8 +102,8 @@ struct NewLine<'a> {
     end: Option<usize>,
 }
 
-/// Returns the lines of the new text, each with a line of the old text that ends like it: the same
-/// line where the texts begin or end alike, else the one in its position.
+/// Returns the lines of the new text, each with the line of the old text whose end it takes. Where
+/// the texts begin or end alike, this is the same line, and elsewhere the line in its position.
 fn new_lines<'a>(old: &str, new: &'a str) -> Vec<NewLine<'a>> {
     let (old_lines, lines): (Vec<_>, Vec<_>) = (old.split('\n').collect(), new.split('\n').collect());
     let mut ends = Vec::with_capacity(old_lines.len());

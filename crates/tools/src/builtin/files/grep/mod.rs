@@ -157,7 +157,7 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     Ok(ToolOutput::text(text))
 }
 
-/// Returns the files to search: the one at the path, or those below it that match the pattern.
+/// Returns the files to search: the file at the path, or the files below it that match the pattern.
 async fn files(
     tree: &Tree,
     path: Option<&FilePath>,
@@ -165,7 +165,7 @@ async fn files(
     include_ignored: bool,
 ) -> Result<Selected, TreeError> {
     if let Some(path) = path {
-        // A symlink leads to what is searched.
+        // A symlink leads to a file that is searched anyway.
         let real_path = tree.resolve(path).await?;
         let entry = match &real_path {
             Some(real_path) => tree.entry(real_path).await?,

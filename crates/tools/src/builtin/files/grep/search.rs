@@ -27,8 +27,8 @@ const PROBE_GROWTH: usize = 8;
 #[derive(Debug, Clone)]
 pub(super) struct Query {
     regex: Regex,
-    /// Whether several lines can be searched at once: what matches in one of them alone also
-    /// matches in all of them together.
+    /// Whether several lines can be searched at once: a match in one line alone is also a match in
+    /// all of them together.
     takes_many_lines: bool,
 }
 

@@ -17,7 +17,7 @@ pub(super) fn is_envelope(patch: &str) -> bool {
     patch.lines().any(|line| line.trim_end() == BEGIN)
 }
 
-/// Reads a patch. Ignores what is before its beginning, such as the line of a shell's heredoc.
+/// Reads a patch. Ignores lines before its beginning, such as the line of a shell's heredoc.
 pub(super) fn read_envelope(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut reader = Reader {
         lines: patch.split('\n').collect(),
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Adds a hunk that has ended to the list, and begins the next. Empty lines at its end only
-/// separate it from what follows.
+/// separate it from the next section.
 fn push_hunk(hunks: &mut Vec<Hunk>, hunk: &mut Hunk) -> Result<(), PatchError> {
     let mut hunk = std::mem::take(hunk);
     let separates = |line: &HunkLine| line.kind == LineKind::Context && line.text.trim_end().is_empty();

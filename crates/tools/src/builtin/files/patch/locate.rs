@@ -16,11 +16,11 @@ const MAX_LISTED: usize = 10;
 #[derive(Debug)]
 pub(super) struct Work(usize);
 
-/// The lines of a file, with their ends, and what has been found so far.
+/// The lines of a file, with their ends, and the positions found so far.
 #[derive(Debug)]
 pub(super) struct Locator<'a> {
     pub(super) lines: &'a [&'a [u8]],
-    /// The line after those of the hunk before.
+    /// The line after the previous hunk.
     next: usize,
     /// By how many lines the hunk before was after its number.
     drift: isize,
@@ -158,7 +158,7 @@ impl<'a> Locator<'a> {
         Ok(same_lines(lines, old, work)? == old.len())
     }
 
-    /// Explains what differs between the hunk and the lines that it probably means.
+    /// Explains the difference between the hunk and the lines that it probably means.
     fn mismatch(
         &self,
         expected: Option<usize>,
@@ -214,7 +214,7 @@ fn same_lines(lines: &[&[u8]], old: &[&[u8]], work: &mut Work) -> Result<usize, 
 fn expected(hunk: &Hunk) -> Option<usize> {
     let line = hunk.start?;
     let has_old_lines = hunk.old_lines().next().is_some();
-    // Without old lines, the number is that of the line before the new ones.
+    // Without old lines, it is the number of the line before the new ones.
     Some(if has_old_lines { line.saturating_sub(1) } else { line })
 }
 

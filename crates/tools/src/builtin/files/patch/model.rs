@@ -23,13 +23,13 @@ pub(super) enum FileChange {
     },
 }
 
-/// Lines of a file and what replaces them.
+/// Lines of a file and their replacement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hunk {
     /// The line of the patch that the hunk begins with, from 1.
     pub(super) patch_line: usize,
-    /// The number of the first old line, from 1, if the patch has numbers. Without old lines, that
-    /// of the line before the new ones.
+    /// The number of the first old line, from 1, if the patch has numbers. Without old lines, the
+    /// number of the line before the new ones.
     pub(super) start: Option<usize>,
     /// Lines of the file that come before the hunk, in order.
     pub(super) anchors: Vec<String>,

@@ -33,7 +33,7 @@ pub(super) struct Section {
     is_deleted: bool,
     is_executable: Option<bool>,
     hunks: Vec<Hunk>,
-    /// Whether what follows is no part of the patch.
+    /// Whether the lines after it are no part of the patch.
     has_ended: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Reads patches in the unified format, as `diff -u` and `git diff` write them.
 //!
 //! Models often write wrong numbers of lines. So a hunk ends where its lines end, and the numbers
-//! decide only what is ambiguous otherwise.
+//! decide only if the lines are ambiguous.
 
 use super::header::read_header;
 use super::model::{FilePatch, Hunk, HunkLine, LineKind, PatchError};
@@ -17,7 +17,7 @@ pub(super) fn is_unified(patch: &str) -> bool {
     })
 }
 
-/// Reads a patch. Ignores what is before the first file, such as the message of a commit.
+/// Reads a patch. Ignores lines before the first file, such as the message of a commit.
 pub(super) fn read_unified(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut reader = Reader {
         lines: patch.strip_suffix('\n').unwrap_or(patch).split('\n').collect(),

@@ -60,7 +60,7 @@ struct Reader {
     links_left: usize,
     base: Option<Url>,
     has_base: bool,
-    /// The open lists, with the number of the next item of one that is ordered.
+    /// The open lists. An ordered one has the number of its next item.
     lists: Vec<Option<i32>>,
 }
 
@@ -73,7 +73,7 @@ impl Reader {
 
     /// Begins an element. Returns the next state of the tokenizer if the content has no tags.
     fn begin(&mut self, tag: &Tag) -> Option<State> {
-        // In these, all content has tags, and an element may end in its own tag.
+        // Within `svg` and `math`, all content has tags, and an element may end in its own tag.
         let is_foreign = matches!(self.skipped, Some("svg" | "math"));
         if self.skipped.is_none() {
             match SKIPPED.into_iter().find(|name| *name == tag.name) {
@@ -168,7 +168,7 @@ impl Reader {
             return;
         };
         self.has_base = true;
-        // Each link would be as much work as the base is long.
+        // A long base would make each link expensive.
         if address.len() <= MAX_LINK {
             self.base = self.resolved(address).or_else(|| self.base.take());
         }

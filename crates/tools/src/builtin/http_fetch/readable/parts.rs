@@ -55,7 +55,7 @@ impl Tag {
     }
 }
 
-/// Makes parts of what the tokenizer finds.
+/// Makes parts of the tokens.
 #[derive(Default)]
 pub(super) struct Parts {
     /// The tag that is being read.

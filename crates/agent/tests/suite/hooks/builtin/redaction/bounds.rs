@@ -74,7 +74,7 @@ fn request(system: &str, messages: Vec<Message>) -> HookSubject {
     }))
 }
 
-/// What each point that it is called at is about, with a text.
+/// The subject of each point of the hook, with a text.
 fn subjects(text: &str) -> [(HookPoint, HookSubject); 5] {
     let content = vec![ContentPart::text(text)];
     let call = ToolCall {

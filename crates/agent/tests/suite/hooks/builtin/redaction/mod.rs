@@ -44,7 +44,7 @@ fn assert_gone(setup: &Setup, state: &AgentState) {
     assert!(!sent.contains(SECRET), "sent: {sent}");
 }
 
-/// What listeners hear of words, joined.
+/// The words of all emitted events, joined.
 fn emitted(setup: &Setup) -> String {
     let events = serde_json::to_value(setup.events.events()).unwrap();
     let deltas = events

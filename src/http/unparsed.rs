@@ -16,7 +16,7 @@ const DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 
 /// Returns the problem of a request that can't be parsed; `None` if the connection failed in
 /// another way. `head` is the part of the request that was read.
-pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLimits) -> Option<Problem> {
+pub(super) fn parse_problem(error: &hyper::Error, head: &[u8], limits: &HttpLimits) -> Option<Problem> {
     if error.is_parse_too_large() {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         return Some(if line.len() > MAX_URI {

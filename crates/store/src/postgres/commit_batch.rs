@@ -1,6 +1,6 @@
-//! Publishes sessions and ends their runs with one statement: any number of them, each all or
+//! Inserts sessions and ends their runs with one statement: any number of them, each all or
 //! nothing. The statement also ends a run of the queue without a session. Its text is in
-//! `publish_statement.rs`.
+//! `commit_statement.rs`.
 //!
 //! The statement is atomic, and any error undoes all of it. A session whose position is taken, or
 //! whose parent does not exist, is left out. It refuses no other session. Of the sessions that
@@ -8,7 +8,7 @@
 //! others open branches at once or are left out, as their conflict policies say.
 //!
 //! Rows are sorted by their keys, and the statement writes the tables in the same order each time.
-//! So two processes that publish the same states, or take the same positions, wait for each other
+//! So two processes that insert the same states, or take the same positions, wait for each other
 //! in one order, and never deadlock.
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::arrays::{Number, decisions};
 use super::batch_write::{BatchWrite, WriteKey};
-use super::publish_statement::PublishBatch;
+use super::commit_statement::CommitStatement;
 use crate::codec::Payload;
 use crate::new_commit::{NewCommit, NewSession};
 use crate::new_end::NewEnd;
@@ -26,9 +26,9 @@ use crate::sessions::ConflictPolicy;
 use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
 
-/// A session to publish, with the position to try and its number in the batch.
+/// A session to insert, with the position to try and its number in the batch.
 #[derive(Debug)]
-pub(super) struct Publish<'v> {
+pub(super) struct SessionWrite<'v> {
     session: &'v NewSession,
     /// The end of its run, unless other statements write it. A run with a lease leaves the queue.
     end: Option<&'v NewEnd>,
@@ -40,8 +40,8 @@ pub(super) struct Publish<'v> {
 /// The position that a session takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The position after that of its parent. If another session of the statement takes it, a
-    /// session that may fork opens a branch. If it is taken otherwise, the session is refused.
+    /// The position after its parent's. If another session of the statement takes it, a session
+    /// that may fork opens a branch. If it is taken otherwise, the session is refused.
     Append,
     /// The first position of a branch of its own.
     Branch,
@@ -73,13 +73,13 @@ impl Target {
 
 /// A commit of one session and the end of its run, with the position to try.
 #[derive(Debug)]
-pub(super) struct PlainPublish {
+pub(super) struct PlainCommit {
     pub(super) commit: NewCommit,
     pub(super) target: Target,
 }
 
 #[async_trait]
-impl BatchWrite for PlainPublish {
+impl BatchWrite for PlainCommit {
     /// The position that it took, unless it was refused.
     type Decision = Option<Target>;
 
@@ -94,34 +94,35 @@ impl BatchWrite for PlainPublish {
     }
 
     async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Option<Target>>, sqlx::Error> {
-        let publishes = writes.iter().zip(Number::all()).map(|(write, number)| {
+        let sessions = writes.iter().zip(Number::all()).map(|(write, number)| {
             let NewCommit { own, end, .. } = &write.commit;
-            Publish::new(number, own, end.as_ref(), write.target)
+            SessionWrite::new(number, own, end.as_ref(), write.target)
         });
-        publish_sessions(connection, publishes.collect()).await
+        sessions_insert(connection, sessions.collect()).await
     }
 }
 
-/// Publishes sessions. Returns for each the position that it took, unless it was refused.
-pub(super) async fn publish_sessions(
+/// Inserts sessions and ends their runs. Returns for each the position that it took; `None` if it
+/// was refused.
+pub(super) async fn sessions_insert(
     connection: &mut PgConnection,
-    mut publishes: Vec<Publish<'_>>,
+    mut sessions: Vec<SessionWrite<'_>>,
 ) -> Result<Vec<Option<Target>>, sqlx::Error> {
-    publishes.sort_by_key(Publish::key);
-    let states: Vec<_> = publishes.iter().flat_map(NewState::of).collect();
-    let mut batch = PublishBatch::default();
-    for publish in &publishes {
-        let tenant = &publish.session.tenant;
-        batch.sessions.push(tenant, &[publish]);
-        if let Some(end) = publish.end {
-            batch.push_end(tenant, &publish.number, end);
+    sessions.sort_by_key(SessionWrite::key);
+    let states: Vec<_> = sessions.iter().flat_map(NewState::of).collect();
+    let mut statement = CommitStatement::default();
+    for write in &sessions {
+        let tenant = &write.session.tenant;
+        statement.sessions.push(tenant, &[write]);
+        if let Some(end) = write.end {
+            statement.push_end(tenant, &write.number, end);
         }
     }
     for state in &states {
-        batch.states.push(state.tenant, &[state]);
+        statement.states.push(state.tenant, &[state]);
     }
-    let decided = batch.execute(connection).await?;
-    decisions(&decided, publishes.len(), |row| {
+    let decided = statement.execute(connection).await?;
+    decisions(&decided, sessions.len(), |row| {
         let appends = row.try_get(1)?;
         Ok(Some(if appends { Target::Append } else { Target::Branch }))
     })
@@ -135,16 +136,16 @@ pub(super) async fn end_queued_run(
     end: &NewEnd,
 ) -> Result<(), sqlx::Error> {
     let number = Number::FIRST;
-    let mut batch = PublishBatch::default();
-    batch.push_queued_end(tenant, &number, lease, end);
-    match batch.execute(connection).await?.len() {
+    let mut statement = CommitStatement::default();
+    statement.push_queued_end(tenant, &number, lease, end);
+    match statement.execute(connection).await?.len() {
         // A run in the queue always has a record.
         0 => Err(sqlx::Error::RowNotFound),
         _ => Ok(()),
     }
 }
 
-impl<'v> Publish<'v> {
+impl<'v> SessionWrite<'v> {
     /// Creates the write with this number in its batch.
     pub(super) fn new(number: Number, session: &'v NewSession, end: Option<&'v NewEnd>, target: Target) -> Self {
         let NewSession { head, metadata, .. } = session;
@@ -167,7 +168,7 @@ impl<'v> Publish<'v> {
     }
 }
 
-impl Row for Publish<'_> {
+impl Row for SessionWrite<'_> {
     fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
         let session = self.session;
         let parent = session.parent.map(|(_, position)| position);
@@ -207,11 +208,11 @@ struct NewState<'v> {
 }
 
 impl<'v> NewState<'v> {
-    fn of(publish: &'v Publish<'v>) -> impl Iterator<Item = Self> {
-        let session = publish.session;
+    fn of(write: &'v SessionWrite<'v>) -> impl Iterator<Item = Self> {
+        let session = write.session;
         let state = |kind, hash, tree, payload| Self {
             tenant: &session.tenant,
-            number: publish.number,
+            number: write.number,
             kind,
             hash,
             tree,

@@ -3,6 +3,7 @@
 //! crate parses the messages and checks their checksums. No IO.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::mem;
 
 use aws_smithy_eventstream::frame::read_message_from;
@@ -10,8 +11,10 @@ use aws_smithy_types::event_stream::Message;
 use aws_smithy_types::str_bytes::StrBytes;
 use bytes::{Buf as _, BytesMut};
 
-use super::fields::Fields;
-use super::sse::Frame;
+use crate::body::{Splitter, protocol};
+use crate::fields::Fields;
+use crate::retry::AttemptError;
+use crate::sse::Frame;
 
 /// The name of the frames of exceptions and errors; no event has it.
 pub(super) const EXCEPTION: &str = ":exception";
@@ -20,20 +23,6 @@ pub(super) const EXCEPTION: &str = ":exception";
 const LENGTH_BYTES: usize = 4;
 /// The shortest message: a prelude and two checksums around nothing.
 const LEAST_BYTES: usize = 16;
-
-/// The error of bytes that are not messages.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AwsEventsError {
-    /// A message is larger than it may be.
-    #[error("a message of the event stream is larger than {limit} bytes")]
-    TooLarge {
-        /// The most bytes that a message may have.
-        limit: usize,
-    },
-    /// A message has a wrong length, a wrong checksum or headers that can't be read.
-    #[error("the event stream is damaged: {0}")]
-    Damaged(String),
-}
 
 /// Splits a stream piece by piece.
 #[derive(Debug)]
@@ -45,18 +34,22 @@ pub(super) struct AwsEvents {
 }
 
 impl AwsEvents {
-    /// Makes a splitter for messages of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            buffer: BytesMut::new(),
-            message: None,
-        }
+    /// Makes the splitter of a body that begins with this byte, for messages of at most `limit`
+    /// bytes; `None` for a JSON body. A message of less than 16 MiB begins with zero, and JSON does
+    /// not.
+    pub(super) fn detect(first: u8, limit: usize) -> Option<Box<dyn Splitter>> {
+        first.is_ascii_control().then(|| -> Box<dyn Splitter> {
+            Box::new(Self {
+                limit,
+                buffer: BytesMut::new(),
+                message: None,
+            })
+        })
     }
+}
 
-    /// Reads the next bytes up to the end of a message, and removes them from `bytes`. `None`: the
-    /// message goes on in the bytes after these.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AwsEventsError> {
+impl Splitter for AwsEvents {
+    fn next_frame(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError> {
         self.message = None;
         self.buffer.extend_from_slice(mem::take(bytes));
         if self.buffer.len() < LENGTH_BYTES {
@@ -64,19 +57,29 @@ impl AwsEvents {
         }
         let length = self.buffer.chunk().get_u32() as usize;
         if length > self.limit {
-            return Err(AwsEventsError::TooLarge { limit: self.limit });
+            let message = format!("a message of the event stream is larger than {} bytes", self.limit);
+            return Err(protocol(message, ""));
         }
         if length < LEAST_BYTES {
-            return Err(AwsEventsError::Damaged(format!("a message of {length} bytes")));
+            return Err(damaged(format_args!("a message of {length} bytes")));
         }
         if self.buffer.len() < length {
             return Ok(None);
         }
         let message = read_message_from(&self.buffer[..length]);
         self.buffer.advance(length);
-        let message = message.map_err(|error| AwsEventsError::Damaged(error.to_string()))?;
-        Ok(Some(frame(self.message.insert(message))))
+        Ok(Some(frame(self.message.insert(message.map_err(damaged)?))))
     }
+
+    /// Returns `None`: a message has its own length.
+    fn last_frame(&mut self) -> Option<Frame<'_>> {
+        None
+    }
+}
+
+/// Returns the error for bytes with a wrong length, a wrong checksum or unreadable headers.
+fn damaged(reason: impl Display) -> AttemptError {
+    protocol(format!("the event stream is damaged: {reason}"), "")
 }
 
 fn frame(message: &Message) -> Frame<'_> {

@@ -1,5 +1,4 @@
-//! The statement that publishes sessions and ends their runs. It removes all runs from the queue
-//! that can be read.
+//! The statement that inserts sessions and ends their runs. It removes their runs from the queue.
 //!
 //! The table `done` has the writes that take effect. All later parts write for these only.
 
@@ -8,14 +7,14 @@ use std::sync::OnceLock;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
-use super::arrays::{ColumnArrays, Number, definitions, events_text, fetch_all, text};
+use super::arrays::{ColumnArrays, Number, cached_text, definitions, events_text, fetch_all};
 use crate::new_end::NewEnd;
 use crate::rows::LeaseKey;
 use values::tenant::TenantId;
 
-/// The rows of a batch. Those of other tables have the number of their session.
+/// The rows that the statement writes. Each row has the number of its session in the batch.
 #[derive(Debug, Default)]
-pub(super) struct PublishBatch<'v> {
+pub(super) struct CommitStatement<'v> {
     pub(super) sessions: ColumnArrays<'v>,
     pub(super) states: ColumnArrays<'v>,
     /// The records of light runs.
@@ -26,7 +25,7 @@ pub(super) struct PublishBatch<'v> {
     events: ColumnArrays<'v>,
 }
 
-impl<'v> PublishBatch<'v> {
+impl<'v> CommitStatement<'v> {
     /// Adds the end of the run of a session.
     pub(super) fn push_end(&mut self, tenant: &'v TenantId, number: &'v Number, end: &'v NewEnd) {
         if let Some(lease) = &end.lease {
@@ -60,7 +59,7 @@ impl<'v> PublishBatch<'v> {
     pub(super) async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
         static TEXTS: [OnceLock<String>; 32] = [const { OnceLock::new() }; 32];
         let tables = [&self.sessions, &self.states, &self.runs, &self.leases, &self.events];
-        let text = text(&TEXTS, &tables, || self.build_statement());
+        let text = cached_text(&TEXTS, &tables, || self.build_text());
         let tables = [
             self.sessions,
             self.states,
@@ -72,7 +71,7 @@ impl<'v> PublishBatch<'v> {
         fetch_all(connection, text, tables).await
     }
 
-    fn build_statement(&self) -> String {
+    fn build_text(&self) -> String {
         let mut parts = definitions(&[
             ("session", &self.sessions),
             ("state", &self.states),
@@ -87,7 +86,7 @@ impl<'v> PublishBatch<'v> {
         parts.push(if self.sessions.is_empty() {
             WITHOUT_SESSION.to_owned()
         } else {
-            self.publishing()
+            self.session_insert()
         });
         if !self.states.is_empty() {
             parts.push(self.state_insert());
@@ -109,7 +108,7 @@ impl<'v> PublishBatch<'v> {
     ///
     /// The search among `appending` is no join, so that the rows stay in their order. With the
     /// offset, it is made once for each row.
-    fn publishing(&self) -> String {
+    fn session_insert(&self) -> String {
         let columns = self.sessions.names_from("session_id", "");
         let condition = if self.leases.is_empty() {
             "true"
