@@ -150,6 +150,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
     let summary = RunSummary {
         run_id: draft.run_id.unwrap(),
         session_id: draft.session_id,
+        publishes: true,
         base_session_id: draft.parent.as_ref().map(|parent| parent.head.session_id),
         agent: draft.agent.clone(),
         agent_version: None,
@@ -179,5 +180,6 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         finish_reason: None,
         stop_signal: None,
         open_calls: Vec::new(),
+        echo: None,
     }
 }

@@ -6,7 +6,7 @@ use agent::definition::AgentDefinition;
 use agent::record::{RunMode, RunStatus};
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};
-use agent_runtime::run::files::{ChangeRequest, FileChange, FileSource, change_files};
+use agent_runtime::run::files::{ChangeRequest, ChangeTarget, FileChange, FileSource, change_files};
 use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest, start};
 use criterion::Criterion;
 use serde_json::json;
@@ -95,7 +95,7 @@ async fn add_files(app: &App, session_id: SessionId) -> SessionId {
         is_executable: None,
     });
     let request = ChangeRequest {
-        session_id,
+        target: ChangeTarget::Session(session_id),
         changes: changes.collect(),
         conflict: ConflictPolicy::Fork,
         idempotency: None,

@@ -120,6 +120,19 @@ impl Client {
         answer.completed()
     }
 
+    /// Asks the common question as a client of OpenAI does, in a new session.
+    pub(crate) async fn respond(&self) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Responded {
+            status: String,
+        }
+        let body = json!({"model": AGENT, "input": INPUT});
+        let answer = self.call(Method::POST, "/v1/responses", Some(&body)).await?;
+        let Responded { status } = serde_json::from_slice(&answer).context("a response")?;
+        ensure!(status == "completed", "a response ended as {status}");
+        Ok(())
+    }
+
     /// Returns the result of a run that has completed.
     pub(crate) async fn result(&self, run_id: uuid::Uuid) -> Result<RunAnswer> {
         let answer = self.call(Method::GET, &format!("/v1/runs/{run_id}"), None).await?;

@@ -31,6 +31,7 @@ mod queue;
 mod readers;
 mod replicas;
 mod report;
+mod responses;
 mod rest;
 mod sample;
 mod service;
@@ -117,6 +118,7 @@ struct Options {
 enum Group {
     Rest,
     OneTurn,
+    Responses,
     Replicas,
     ToolSteps,
     Durable,
@@ -221,7 +223,10 @@ async fn measure(
 
 impl Group {
     fn is_on_sqlite(self) -> bool {
-        matches!(self, Self::Rest | Self::OneTurn | Self::FirstToken | Self::Streams)
+        matches!(
+            self,
+            Self::Rest | Self::OneTurn | Self::Responses | Self::FirstToken | Self::Streams
+        )
     }
 
     /// Measures the group once.
@@ -229,6 +234,7 @@ impl Group {
         match self {
             Self::Rest => rest::measure(bench, report).await,
             Self::OneTurn => one_turn::measure(bench, report).await,
+            Self::Responses => responses::measure(bench, report).await,
             Self::Replicas => replicas::measure(bench, report).await,
             Self::ToolSteps => tool_steps::measure(bench, report).await,
             Self::Durable => durable::measure(bench, report).await,

@@ -74,6 +74,8 @@ create table sessions (
     tenant text not null,
     agent text not null,
     agent_version blob,
+    -- The thread of the run that published it, or that a change of files moved to it.
+    thread text,
     root_hash blob not null,
     environment_hash blob not null,
     context_hash blob not null,
@@ -83,6 +85,7 @@ create table sessions (
 ) strict;
 create index sessions_by_parent on sessions (tenant, parent_session_id) where parent_session_id is not null;
 create index sessions_by_agent on sessions (tenant, agent, session_id);
+create index sessions_by_thread on sessions (tenant, thread, session_id) where thread is not null;
 create index sessions_by_subagent on sessions (tenant, subagent_of, session_id) where subagent_of is not null;
 create index sessions_by_environment on sessions (tenant, environment_hash);
 create index sessions_by_context on sessions (tenant, context_hash);
@@ -141,6 +144,8 @@ create table runs (
     steps_encoding integer not null,
     -- Whether its end has moved the thread; for a repeated attempt to commit it.
     thread_moved integer,
+    -- Whether it publishes its session. Otherwise `output` and `steps` have no messages.
+    publishes integer not null,
     tenant text not null,
     thread text,
     agent text not null,
@@ -167,11 +172,11 @@ create index runs_by_answer on runs (tenant, answer_run_id) where answer_run_id 
 -- A run with a session is found by the session. So the next two have only runs without one.
 -- To find the run that has reserved a session id.
 create unique index runs_without_session_by_session on runs (tenant, session_id)
-    where status not in ('completed', 'stopped', 'waiting', 'answered');
+    where not publishes or status not in ('completed', 'stopped', 'waiting', 'answered');
 -- To list the runs that began at a session, and to find out whether a queued run begins there.
 create index runs_without_session_by_base on runs (tenant, base_session_id, run_id)
-    where status not in ('completed', 'stopped', 'waiting', 'answered');
-create index runs_without_session on runs (completed_at) where status in ('failed', 'cancelled');
+    where not publishes or status not in ('completed', 'stopped', 'waiting', 'answered');
+create index runs_without_session on runs (completed_at) where not publishes or status in ('failed', 'cancelled');
 
 -- Runs that have not ended: their place in the queue, their lease and what was asked. A run that
 -- lives in one process only has no row.
@@ -194,6 +199,8 @@ create table run_queue (
     is_held integer not null default 0,
     -- A fork reads its thread and does not move it.
     moves_thread integer not null default 1,
+    -- Begins at the session to which its thread points then. Otherwise its record names its base.
+    follows_thread integer not null default 1,
     tenant text not null,
     thread text,
     owner text,
@@ -279,10 +286,14 @@ create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
 create table threads (
     session_id blob,
     version integer not null,
+    -- How many runs have moved it.
+    run_count integer not null default 0,
     created_at integer not null,
     updated_at integer not null,
     tenant text not null,
     name text not null,
+    title text,
+    metadata text not null default '{}',
     primary key (tenant, name)
 ) strict;
 create index threads_by_session on threads (tenant, session_id) where session_id is not null;

@@ -32,6 +32,8 @@ readonly SERVERS_PGBOUNCER_SOURCE=https://deb.debian.org/debian/pool/main/p/pgbo
 readonly SERVERS_PGBOUNCER_SHA256=da72a3aba13072876d055a3e58dd4aba4a5de4ed6148e73033185245598fd3e0
 # Servers of the Model Context Protocol by others.
 readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
+# Clients of OpenAI's API.
+readonly SERVERS_OPENAI_CLIENTS=$SERVERS_ROOT/tests/openai-clients
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -145,6 +147,9 @@ servers_prepare_python() {
     if servers_install_python_libraries "$SERVERS_MCP_SERVERS/python.txt" "$target/test-mcp-servers-python"; then
         export AGENT_RUNTIME_TEST_MCP_SERVERS_PYTHON=$target/test-mcp-servers-python
     fi
+    if servers_install_python_libraries "$SERVERS_OPENAI_CLIENTS/python.txt" "$target/test-openai-clients-python"; then
+        export AGENT_RUNTIME_TEST_OPENAI_CLIENTS_PYTHON=$target/test-openai-clients-python/bin/python
+    fi
 }
 
 # Installs the libraries of a file into an environment, unless they are there.
@@ -180,6 +185,9 @@ servers_prepare_node() {
     fi
     if servers_install_node_libraries "$SERVERS_MCP_SERVERS" "$target/test-mcp-servers-node"; then
         export AGENT_RUNTIME_TEST_MCP_SERVERS_NODE=$target/test-mcp-servers-node/node_modules
+    fi
+    if servers_install_node_libraries "$SERVERS_OPENAI_CLIENTS" "$target/test-openai-clients-node"; then
+        export AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE=$target/test-openai-clients-node/node_modules
     fi
 }
 

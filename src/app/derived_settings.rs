@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::command_queue::CommandWorkerSettings;
 use crate::config::Config;
-use crate::http::McpSettings;
+use crate::http::{McpSettings, OpenAiSettings, Seal};
 use board::RedisSettings;
 use store::ContentSettings;
 use tools::webhooks::{SigningKeys, WebhookSecret};
@@ -61,6 +61,19 @@ pub(super) fn mcp(config: &Config) -> anyhow::Result<Option<McpSettings>> {
     settings
         .map(Some)
         .context("the key that `http.mcp` names can't be used")
+}
+
+/// Makes the settings of the routes for OpenAI's clients.
+pub(super) fn openai(config: &Config) -> anyhow::Result<OpenAiSettings> {
+    let seal = match &config.openai_seal_key {
+        Some(key) => Seal::new(key.expose_secret().as_bytes()),
+        None => Seal::random(),
+    };
+    let seal = seal.context("the key that `openai` names can't be used")?;
+    Ok(OpenAiSettings {
+        access: config.openai,
+        seal: Some(seal),
+    })
 }
 
 /// Reads the signing secrets. A missing secret is an error only if a hook names it.

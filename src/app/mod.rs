@@ -27,7 +27,7 @@ pub use self::command_worker::CommandWorkerApp;
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 use crate::config::{Backend, Config};
-use crate::http::McpSettings;
+use crate::http::{McpSettings, OpenAiSettings};
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::agents::AgentDirectory;
@@ -54,6 +54,8 @@ pub struct App {
     pub servers: Arc<McpServers>,
     /// `None` if `/mcp` is not served.
     pub mcp: Option<Arc<McpSettings>>,
+    /// How the routes for OpenAI's clients work.
+    pub openai: Arc<OpenAiSettings>,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
     /// The background loops.
@@ -122,6 +124,7 @@ impl App {
             runs_commands_here: config.sandbox.backend == Backend::Local,
             servers,
             mcp: derived_settings::mcp(config)?.map(Arc::new),
+            openai: Arc::new(derived_settings::openai(config)?),
             background: TaskTracker::new(),
             stop: CancellationToken::new(),
         })

@@ -125,7 +125,7 @@ fn print_outcome(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
         print_note(format_args!("[{tool} {arguments} waits for an answer: {call_id}]"))?;
     }
     match &args.thread {
-        _ if !status.has_session() => (),
+        _ if !record.summary.has_session() => (),
         Some(thread) => print_note(format_args!("continue with --thread {thread}"))?,
         None => print_note(format_args!("continue with --base {session_id}"))?,
     }

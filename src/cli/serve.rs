@@ -79,7 +79,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let interface = if config.queue.role == ProcessRole::Worker {
         http::probe_interface(Arc::clone(&app.runs), &limits)
     } else {
-        http::interface(Arc::clone(&app.runs), app.mcp.clone(), &limits)
+        http::interface(Arc::clone(&app.runs), app.mcp.clone(), Arc::clone(&app.openai), &limits)
     };
     app.begin();
     let stop = CancellationToken::new();

@@ -9,7 +9,7 @@ use super::output::{print_json, print_list};
 use super::{ReadArgs, moment};
 use agent::record::{ThreadName, ThreadRecord};
 use store::Store;
-use store::threads::ThreadPage;
+use store::threads::{ThreadFilter, ThreadPage};
 use values::tenant::TenantId;
 
 /// The most threads that one query returns.
@@ -55,7 +55,7 @@ async fn list(store: &dyn Store, tenant: &TenantId) -> anyhow::Result<Vec<Thread
             after: all.last().map(|thread| thread.name.clone()),
             limit: PAGE,
         };
-        let more = store.thread_list(tenant, &page).await?;
+        let more = store.thread_list(tenant, &ThreadFilter::default(), &page).await?;
         if more.is_empty() {
             return Ok(all);
         }

@@ -61,7 +61,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use self::sections::Sections;
-use crate::http::{HttpLimits, McpAccess};
+use crate::http::{HttpLimits, McpAccess, OpenAiAccess};
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
 use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
@@ -87,6 +87,10 @@ pub struct Config {
     pub mcp_access: McpAccess,
     /// The key of request states that `[http.mcp]` names.
     pub mcp_state_key: Option<SecretString>,
+    /// `[openai]`
+    pub openai: OpenAiAccess,
+    /// The key of encrypted reasoning that `[openai]` names.
+    pub openai_seal_key: Option<SecretString>,
     /// `[store]`: the address and the cache.
     pub store: StoreConfig,
     /// `[store]`: the connections.
@@ -158,6 +162,8 @@ impl Config {
             http: sections.read("http")?,
             mcp_access: sections.read("http.mcp")?,
             mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,
+            openai: sections.read("openai")?,
+            openai_seal_key: sections.secret(&["openai", "seal_key_file"], &sections.read("openai")?)?,
             store: sections.read("store")?,
             connections: sections.read("store")?,
             objects: store::objects(sections)?,

@@ -66,11 +66,18 @@ pub(super) struct SecretSource {
         default,
         alias = "api_key_env",
         alias = "state_key_env",
+        alias = "seal_key_env",
         deserialize_with = "variable_name"
     )]
     pub(super) env: Option<String>,
     /// The file that holds it.
-    #[serde(default, alias = "api_key_file", alias = "state_key_file", deserialize_with = "path")]
+    #[serde(
+        default,
+        alias = "api_key_file",
+        alias = "state_key_file",
+        alias = "seal_key_file",
+        deserialize_with = "path"
+    )]
     pub(super) file: Option<PathBuf>,
 }
 

@@ -11,6 +11,7 @@ use axum::response::Response;
 
 use super::codes::ProblemCode;
 use super::host::check_anonymous;
+use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
@@ -101,21 +102,26 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// Returns the API key of the request; `None` if no key is needed.
+/// Returns the API key of the request; `None` if no key is needed. The clients of OpenAI always
+/// send a key, so an unknown one is accepted there while no key is needed.
 async fn authorize(api: &Api, target: &Uri, headers: &HeaderMap) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
-    let Some(secret) = bearer(headers)? else {
-        if api.keys.is_key_needed().await? {
-            return Err(missing_key());
-        }
+    let bearer = bearer(headers);
+    let secret = bearer.as_ref().ok().copied().flatten();
+    if let Some(hash) = secret.and_then(hash_secret)
+        && let Some(key) = api.keys.key(hash).await?
+    {
+        return Ok(Some(key));
+    }
+    let may_be_anonymous = is_openai_path(target.path()) || matches!(bearer, Ok(None));
+    if may_be_anonymous && !api.keys.is_key_needed().await? {
         check_anonymous(target, headers, &api.limits)?;
         return Ok(None);
-    };
-    let key = match hash_secret(secret) {
-        Some(hash) => api.keys.key(hash).await?,
-        None => None,
-    };
-    key.map(Some)
-        .ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))
+    }
+    Err(match bearer {
+        Ok(None) => missing_key(),
+        Ok(Some(_)) => Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"),
+        Err(problem) => problem,
+    })
 }
 
 /// Returns the secret of the header `Authorization`, if there is one.

@@ -88,6 +88,16 @@ codes! {
     InvalidField = "invalid_field", BAD_REQUEST, "A field has an invalid value",
         "A field has the wrong type, is out of range, or has a value that is not allowed. `errors` points to it.",
         "Correct the value. `/openapi.json` describes the type of each field.";
+    UnsupportedParameter = "unsupported_parameter", BAD_REQUEST, "The service does not support the parameter",
+        "A request of a client of OpenAI asks for something that agents do not do, for example a hosted tool. \
+         `param` names the field. The service refuses the request, since the client would get another response than \
+         it asks for.",
+        "Leave the field out. [What is refused](openai.md) lists these fields, with the reasons.";
+    PreviousResponseNotFound = "previous_response_not_found", BAD_REQUEST, "The previous response can't be continued",
+        "`previous_response_id` names a response that does not exist, that was made with `store: false`, or that has \
+         not ended with `completed` or `incomplete`.",
+        "Name a response that has ended and that is stored. Or leave the field out, and send the whole conversation \
+         as `input`.";
     TooManyMessages = "too_many_messages", BAD_REQUEST, "The input has too many messages",
         "The input of a run has more messages than `http.max_input_messages`, or the history of a session to import \
          has more than 20000.",
@@ -120,7 +130,8 @@ codes! {
         "Send `Authorization: Bearer ark_...`. An operator creates keys with `agent-runtime keys create`.";
     InvalidApiKey = "invalid_api_key", UNAUTHORIZED, "The API key is not valid",
         "The API key is unknown or was revoked, or the header `Authorization` is not `Bearer ark_...`. A service \
-         without any key rejects every request that has this header. A revoked key may work for a few seconds more.",
+         without any key rejects every request that has this header, except on the [routes for OpenAI's \
+         clients](openai.md). A revoked key may work for a few seconds more.",
         "Check that you copied the whole key, and that it belongs to this service. Ask the operator for a new one. \
          If the service has no keys, leave the header out.";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this",
@@ -180,8 +191,8 @@ codes! {
         "Check the name. `GET /v1/agents` lists all agents.";
     ThreadNotFound = "thread_not_found", NOT_FOUND, "There is no such thread",
         "No thread of your tenant has this name. A thread of another tenant gets the same response.",
-        "Check the name and the API key. A run with `thread` creates a thread that does not exist, and so does \
-         `PUT`.";
+        "Check the name and the API key. A run with `thread` creates a thread that does not exist. So do `POST \
+         /v1/threads` and `PUT`.";
     DeliveryNotFound = "delivery_not_found", NOT_FOUND, "There is no such delivery",
         "No message to a [webhook](webhooks.md) of your tenant has this id. A message of another tenant gets the \
          same response.",
@@ -242,15 +253,20 @@ codes! {
         "Move the thread or delete it. Wait for the run, or cancel it. Then try again.";
     ThreadBusy = "thread_busy", CONFLICT, "The thread has an active run",
         "`run_id` names a run that waits or is in progress on the thread. A run was to start on the thread, and its \
-         `if_busy` is `reject`, the default. Or the thread was to be moved or deleted, which its active run does not \
-         allow. Nothing was written.",
+         `if_busy` is `reject`, the default. Or the thread was to be moved or deleted, or its files were to be \
+         changed, which its active run does not allow. Nothing was written.",
         "Wait for the run, or cancel it. A new run can also [wait for the others, interrupt them or \
          fork](threads.md#busy-threads) by its `if_busy`. For files that shall be part of the conversation, see \
          [files that arrive during a run](threads.md#files-that-arrive-during-a-run).";
+    ThreadExists = "thread_exists", CONFLICT, "There is a thread with this name already",
+        "`POST /v1/threads` creates a thread with the given `name`, and your tenant has one. It was not changed. A \
+         request that you repeat without an `Idempotency-Key` gets this response, too.",
+        "Read the thread. To change it, use `PATCH`, and to move it, `PUT`. Or choose another name.";
     ThreadMoved = "thread_moved", CONFLICT, "The thread points elsewhere",
         "Your request should move a thread from `expected_session_id`, or create it with `If-None-Match: *`, but a \
          run or another request was faster. The thread does not change. `session_id` is the session that the thread \
-         points to now. This field is absent if the thread points to no session or does not exist.",
+         points to now. This field is absent if the thread points to no session or does not exist. A change of the \
+         thread's files gets this response if other requests moved the thread at each of 16 attempts.",
         "Read the thread and decide again. To move it, send the session that it points to as `expected_session_id`.";
     TooManySteeringMessages = "too_many_steering_messages", CONFLICT, "The run takes no more messages",
         "A run takes at most 1,000 messages by `steer`, with at most 16,777,216 bytes as JSON in all. Messages in \

@@ -11,11 +11,12 @@ use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
 use super::codes::ProblemCode as Code;
 use super::described_parameters::{complete_header, complete_parameter};
 use super::described_schemas::complete_schemas;
+use super::openai_errors;
 use store::keys::Scope;
 
 /// The security scheme of API keys.
@@ -24,6 +25,10 @@ pub(super) const API_KEY: &str = "api_key";
 /// The extension of a description in which a handler lists its problems. The document lists them as
 /// responses instead.
 const PROBLEMS: &str = "x-problems";
+
+/// The tag of the routes for OpenAI's clients. Their errors have another form, and ids in their
+/// paths are opaque.
+const OPENAI: &str = "openai";
 
 /// Problems of all routes.
 const ALWAYS: &[Code] = &[
@@ -83,7 +88,7 @@ pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
 pub(super) fn complete(description: &mut OpenApi) {
     for operation in operations(description) {
         let is_open = operation.security.as_ref().is_some_and(Vec::is_empty);
-        if !is_open {
+        if !is_open && !is_of_openai(operation) {
             operation.parameters.get_or_insert_default().push(pretty().into());
         }
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
@@ -103,9 +108,15 @@ pub(super) fn complete(description: &mut OpenApi) {
 fn operations(description: &mut OpenApi) -> impl Iterator<Item = &mut Operation> {
     let items = description.paths.paths.values_mut();
     items.flat_map(|item| {
-        [&mut item.get, &mut item.put, &mut item.post, &mut item.delete]
-            .into_iter()
-            .flatten()
+        [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ]
+        .into_iter()
+        .flatten()
     })
 }
 
@@ -128,6 +139,7 @@ fn codes_in(listed: &Value) -> Vec<Code> {
 fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> {
     let mut codes = take_listed(operation);
     codes.extend(ALWAYS);
+    let is_of_openai = is_of_openai(operation);
     let id = operation.operation_id.as_deref().unwrap_or_default();
     if !is_open {
         codes.extend(WITH_SCOPE);
@@ -139,7 +151,7 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
         codes.push(Code::TooMuchInFlight);
     }
     // A run takes as long as its budget allows.
-    if id != "create_run" && id != "answer_run" {
+    if !["create_run", "answer_run", "create_response", "create_completion"].contains(&id) {
         codes.push(Code::AnswerTimeout);
     }
     if let Some(body) = &operation.request_body {
@@ -169,7 +181,7 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
                 );
             }
             (ParameterIn::Path, "path") => codes.push(Code::InvalidPath),
-            (ParameterIn::Path, name) if name != "name" => codes.push(Code::MalformedId),
+            (ParameterIn::Path, name) if name != "name" && !is_of_openai => codes.push(Code::MalformedId),
             _ => (),
         }
     }
@@ -178,15 +190,30 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
 
 /// Adds a response for each status of a problem.
 fn describe_problems(operation: &mut Operation, is_open: bool) {
+    let is_of_openai = is_of_openai(operation);
     let codes = codes_of(operation, is_open);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes.into_iter().filter_map(Code::find) {
-        by_status.entry(code.status().as_u16()).or_default().push(code);
+        let status = if is_of_openai {
+            openai_errors::status_of(code)
+        } else {
+            code.status()
+        };
+        by_status.entry(status.as_u16()).or_default().push(code);
     }
     let responses = &mut operation.responses.responses;
     for (status, codes) in by_status {
-        responses.insert(status.to_string(), problem(status, &codes).into());
+        let content = if is_of_openai {
+            ("application/json", RefOr::from(Ref::from_schema_name("OpenAiError")))
+        } else {
+            ("application/problem+json", problem_schema(&codes))
+        };
+        responses.insert(status.to_string(), problem(status, &codes, content).into());
     }
+}
+
+fn is_of_openai(operation: &Operation) -> bool {
+    operation.tags.iter().flatten().any(|tag| tag == OPENAI)
 }
 
 fn pretty() -> Parameter {
@@ -198,20 +225,25 @@ fn pretty() -> Parameter {
         .build()
 }
 
-fn problem(status: u16, codes: &[Code]) -> Response {
+/// Returns the schema of problems with these codes.
+fn problem_schema(codes: &[Code]) -> RefOr<Schema> {
+    let names = codes.iter().map(|code| code.as_str());
+    let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+    AllOfBuilder::new()
+        .item(Ref::from_schema_name("Problem"))
+        .item(ObjectBuilder::new().property("code", code))
+        .into()
+}
+
+fn problem(status: u16, codes: &[Code], (media_type, schema): (&str, RefOr<Schema>)) -> Response {
     let lines: Vec<String> = codes
         .iter()
         .map(|code| format!("- `{}`: {}", code.as_str(), code.title()))
         .collect();
-    let names = codes.iter().map(|code| code.as_str());
-    let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
-    let schema = AllOfBuilder::new()
-        .item(Ref::from_schema_name("Problem"))
-        .item(ObjectBuilder::new().property("code", code));
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let mut response = ResponseBuilder::new()
         .description(lines.join("\n"))
-        .content("application/problem+json", content);
+        .content(media_type, content);
     if matches!(status, 429 | 503) {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer);
         let header = HeaderBuilder::new()

@@ -28,7 +28,7 @@ const PARAMETERS: &[(&str, &str)] = &[
 
 /// Headers of responses.
 const HEADERS: &[(&str, &str)] = &[
-    ("Location", "The path of the run or of the session"),
+    ("Location", "The path of the run, the session or the thread"),
     ("ETag", "The root hash of the session, quoted"),
     (
         "Idempotency-Replayed",

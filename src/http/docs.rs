@@ -16,6 +16,7 @@ use super::codes::ProblemCode;
 use super::described::API_KEY;
 use super::guides::{self, Form};
 use super::in_flight::json_response;
+use super::openai_errors::ErrorBody;
 use super::parameters::PathParameters;
 use super::problem::{Problem, ProblemBody};
 
@@ -34,11 +35,12 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "files", description = "The files of a session; a change of them makes a new session."),
         (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
+        (name = "openai", description = "The routes for the clients of OpenAI. Errors have OpenAI's form."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
     external_docs(url = "/docs/guides", description = "Guides"),
-    components(schemas(ProblemBody)),
+    components(schemas(ProblemBody, ErrorBody)),
     modifiers(&ApiKeyScheme),
 )]
 pub(super) struct ApiDescription;

@@ -147,7 +147,6 @@ const HABITS: &[(&str, &str)] = &[
     ("/v1/messages", RUN_ADVICE),
     ("/converse", RUN_ADVICE),
     (":generateContent", RUN_ADVICE),
-    ("/v1/models", "; a run names its model as \"PROVIDER/MODEL\""),
     ("/assistants", "; PUT /v1/agents/{name} stores an agent"),
     (
         "/submit_tool_outputs",
@@ -180,7 +179,6 @@ pub(super) fn method_not_allowed(request: &Request, openapi: fn() -> OpenApi) ->
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let advice = match (request.method(), path) {
         (&Method::POST, Some("/v1/agents")) => "; PUT /v1/agents/{name} stores an agent",
-        (&Method::POST, Some("/v1/threads")) => "; POST /v1/runs with a `thread` makes the thread",
         (&Method::POST, Some("/v1/sessions/{session_id}/messages")) => {
             "; POST /v1/runs with a `base_session_id` and an `input` continues a session"
         }
@@ -212,6 +210,7 @@ fn methods_in(item: &PathItem) -> String {
         (item.get.is_some(), "GET, HEAD"),
         (item.post.is_some(), "POST"),
         (item.put.is_some(), "PUT"),
+        (item.patch.is_some(), "PATCH"),
         (item.delete.is_some(), "DELETE"),
     ];
     let present = methods.into_iter().filter(|(is_there, _)| *is_there);

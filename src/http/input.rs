@@ -11,7 +11,9 @@ use super::json_body::decode_part;
 use super::problem::Problem;
 use crate::run::InputMessage;
 use values::json::Object;
-use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
+use values::message::{
+    ContentPart, DocumentPart, ImagePart, MediaSource, ReasoningPart, Role, Section, ToolCall, ToolResult,
+};
 
 const POINTER: &str = "/input";
 const MAX_NAME: usize = 64;
@@ -112,6 +114,18 @@ pub(super) enum InputPart {
         /// Its name.
         name: Option<String>,
     },
+    /// The assistant's reasoning.
+    Reasoning {
+        /// The words.
+        #[schema(min_length = 1)]
+        text: String,
+    },
+    /// A refusal of the assistant.
+    Refusal {
+        /// The words.
+        #[schema(min_length = 1)]
+        text: String,
+    },
     /// A call that the assistant asked for.
     ToolCall {
         /// Pairs the call with its result.
@@ -144,8 +158,8 @@ pub(super) enum InputPart {
 pub(super) enum InputSource {
     /// At an address that the provider reads.
     Url {
-        /// The address: https or http.
-        #[schema(pattern = "^https?://.")]
+        /// The address: https or http, or a `data:` URL in base64.
+        #[schema(pattern = "^(https?://.|[Dd][Aa][Tt][Aa]:.)")]
         url: String,
     },
     /// Here, in base64 (RFC 4648, with padding).
@@ -236,8 +250,14 @@ fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem
         name: message.name,
         section: message.section,
         content,
+        provider_fields: None,
         metadata,
     })
+}
+
+/// Checks the content of the result of a tool: texts, images and documents.
+pub(super) fn decode_result(parts: Vec<InputPart>, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
+    check_parts(parts, Role::User, pointer)
 }
 
 fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
@@ -255,6 +275,10 @@ fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<Conte
             ));
         }
     };
+    check_parts(parts, role, pointer)
+}
+
+fn check_parts(parts: Vec<InputPart>, role: Role, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
     if parts.is_empty() {
         return Err(Problem::invalid_field(pointer, "there is no content"));
     }
@@ -264,18 +288,27 @@ fn decode_content(raw: &RawValue, role: Role, pointer: &str) -> Result<Vec<Conte
         .collect()
 }
 
-fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
+/// Checks a part of a message of this role.
+pub(super) fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
     check_role(&part, role).map_err(|words| Problem::invalid_field(pointer, words))?;
-    if let InputPart::Image { source, .. } | InputPart::Document { source, .. } = &part {
-        check_source(source, pointer)?;
-    }
     Ok(match part {
-        InputPart::Text { text } if text.is_empty() => {
+        InputPart::Text { text } | InputPart::Reasoning { text } | InputPart::Refusal { text } if text.is_empty() => {
             return Err(Problem::invalid_field(pointer, "the text is empty"));
         }
         InputPart::Text { text } => ContentPart::text(text),
-        InputPart::Image { source, detail } => ContentPart::Image(ImagePart { source, detail }),
-        InputPart::Document { source, name } => ContentPart::Document(DocumentPart { source, name }),
+        InputPart::Reasoning { text } => ContentPart::Reasoning(ReasoningPart {
+            text,
+            ..ReasoningPart::default()
+        }),
+        InputPart::Refusal { text } => ContentPart::Refusal { text },
+        InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
+            source: checked_source(source, pointer)?,
+            detail,
+        }),
+        InputPart::Document { source, name } => ContentPart::Document(DocumentPart {
+            source: checked_source(source, pointer)?,
+            name,
+        }),
         InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
             return Err(Problem::invalid_field(pointer, "a tool call needs an id and a name"));
         }
@@ -309,23 +342,27 @@ fn check_role(part: &InputPart, role: Role) -> Result<(), &'static str> {
     let fits = match part {
         InputPart::Text { .. } => role != Role::Tool,
         InputPart::Image { .. } | InputPart::Document { .. } => role == Role::User,
-        InputPart::ToolCall { .. } => role == Role::Assistant,
+        InputPart::Reasoning { .. } | InputPart::Refusal { .. } | InputPart::ToolCall { .. } => role == Role::Assistant,
         InputPart::ToolResult { .. } => role == Role::Tool,
     };
-    let rule = "images and documents belong to user messages, tool calls to assistant messages, and tool messages hold tool results alone";
+    let rule = "images and documents belong to user messages, reasoning, refusals and tool calls to assistant messages, and tool messages hold tool results alone";
     if fits { Ok(()) } else { Err(rule) }
 }
 
-fn check_source(source: &MediaSource, pointer: &str) -> Result<(), Problem> {
-    let (field, rule) = match source {
-        MediaSource::Url { url } if !is_web_address(url) => ("url", "not an https or http address"),
+/// Checks a source. The bytes of a `data:` URL become bytes in base64.
+fn checked_source(source: MediaSource, pointer: &str) -> Result<MediaSource, Problem> {
+    let source = source.inlined();
+    let (field, rule) = match &source {
+        MediaSource::Url { url } if !is_web_address(url) => {
+            ("url", "neither an https or http address nor a data: URL in base64")
+        }
         MediaSource::Base64 { media_type, .. } if !is_media_type(media_type) => {
             ("media_type", "not a media type such as image/png")
         }
         MediaSource::Base64 { data, .. } if !is_base64(data) => ("data", "not base64 with padding"),
         MediaSource::ProviderFile { provider, .. } if !is_file_name(provider) => ("provider", FILE_NAME_RULE),
         MediaSource::ProviderFile { file_id, .. } if !is_file_name(file_id) => ("file_id", FILE_NAME_RULE),
-        _ => return Ok(()),
+        _ => return Ok(source),
     };
     Err(Problem::invalid_field(format!("{pointer}/source/{field}"), rule))
 }

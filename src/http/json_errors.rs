@@ -9,7 +9,7 @@ use values::json::{escape_token, plain_words};
 use values::spelling::meant;
 
 /// The most characters of a decoder's message. It may quote values of the caller.
-const MAX_MESSAGE: usize = 400;
+const MAX_MESSAGE: usize = 800;
 /// Names of fields and of types of content in other APIs, and the names to use instead.
 const RENAMED: &[(&str, &str)] = &[
     ("message", "input"),
@@ -45,7 +45,7 @@ const HABITS: &[(&[&str], &str, &str)] = &[
     (&["stream"], "mode", "write `\"mode\": \"stream\"` instead"),
     (
         &["stream", "mode", "messages", "input"],
-        "client_tools",
+        "approvals",
         "an agent has none: requests for runs have `input` and `mode`",
     ),
     (&["async", "background"], "mode", "write `\"mode\": \"async\"` instead"),
@@ -92,7 +92,7 @@ const HABITS: &[(&[&str], &str, &str)] = &[
         "send the header `Idempotency-Key` instead",
     ),
     (
-        &["mcp", "client_tools"],
+        &["mcp", "approvals"],
         "base_session_id",
         "the agent has them: PUT /v1/agents/{name} stores an agent",
     ),
@@ -130,8 +130,7 @@ const PARTS: &[(&str, &[&str])] = &[
 const NAMES: &[(&str, &str)] = &[
     (
         "tools",
-        "write the name of a tool of the service. A tool that your application executes belongs to the `client_tools` \
-         of the agent",
+        "write the name of a tool of the service. A tool that your application executes belongs to `client_tools`",
     ),
     (
         "mcp",

@@ -95,6 +95,9 @@ impl KeyCache {
             (Err(error), Some(key)) if error.is_transient() => return Ok(Some(key)),
             (found, _) => found?,
         };
+        if found.is_some() {
+            self.key_was_made.store(true, Ordering::Relaxed);
+        }
         let key = found.filter(|key| key.revoked_at.is_none()).map(Arc::new);
         lock(&self.keys).insert(secret_hash, key.clone(), asked);
         Ok(key)

@@ -3,7 +3,7 @@
 //!
 //! Decides nothing about runs. Start with `router.rs`, which shows every route. The layers around a
 //! route turn a request into a `Call` (`auth.rs`). Handlers extract, call and respond. `refusal.rs`
-//! turns errors into problems.
+//! turns errors into problems. `faces` has the forms of other protocols.
 
 mod router;
 mod server;
@@ -14,10 +14,13 @@ mod docs;
 mod guides;
 mod health;
 mod mcp;
+mod openai;
 mod runs;
 mod sessions;
 mod tenant_limits;
 mod threads;
+
+mod faces;
 
 mod auth;
 mod guards;
@@ -46,6 +49,8 @@ mod json_errors;
 mod limits;
 mod mcp_settings;
 mod metadata_filter;
+mod openai_errors;
+mod openai_settings;
 mod paging;
 mod parameters;
 mod problem;
@@ -58,6 +63,7 @@ pub use self::agents::AgentView;
 pub use self::codes::ProblemCode;
 pub use self::limits::HttpLimits;
 pub use self::mcp_settings::{McpAccess, McpKeyError, McpSettings};
+pub use self::openai_settings::{OpenAiAccess, OpenAiSettings, OwnTools, Seal, SealKeyError, UnsupportedTools};
 pub use self::problem::{FieldProblem, Problem};
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;

@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use tracing::field::{Empty, display};
 
 use super::auth::Call;
+use super::openai_errors::{is_openai_path, status_of, write_error};
 use super::problem::Problem;
 use values::ids::{IdSource, RunId};
 
@@ -73,9 +74,18 @@ pub(super) fn respond_unparsed(problem: Problem, ids: &dyn IdSource) -> Response
 /// Logs the response, writes the body of a problem, and adds the request id.
 fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     let problem = response.extensions_mut().remove::<Problem>();
+    let is_openai = is_openai_path(path);
+    if let Some(problem) = problem.as_ref().filter(|_| is_openai) {
+        *response.status_mut() = status_of(problem.code());
+    }
     log(line, &response, problem.as_ref());
-    if let Some(problem) = problem {
-        write_problem(&mut response, problem, path, &line.request_id);
+    match problem {
+        Some(problem) if is_openai => {
+            let has_started = response.extensions().get::<StartedRun>().is_some();
+            write_error(&mut response, &problem, has_started);
+        }
+        Some(problem) => write_problem(&mut response, problem, path, &line.request_id),
+        None => (),
     }
     if let Ok(value) = HeaderValue::from_str(&line.request_id) {
         response.headers_mut().insert(REQUEST_ID, value);

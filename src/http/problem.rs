@@ -239,6 +239,11 @@ impl Problem {
         &self.0.body.detail
     }
 
+    /// Returns what is wrong with the first value that is named, if one is.
+    pub(super) fn first_error(&self) -> Option<&FieldProblem> {
+        self.0.body.errors.first()
+    }
+
     /// Returns the cause and its causes, joined, for the log.
     pub(super) fn cause_chain(&self) -> Option<String> {
         self.0.cause.as_deref().map(|cause| with_causes(cause))

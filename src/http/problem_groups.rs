@@ -25,3 +25,25 @@ pub(super) const AGENT_PROBLEMS: &[ProblemCode] = &[
     ProblemCode::InvalidPrompt,
     ProblemCode::InvalidResponseFormat,
 ];
+
+/// The problems of routes that run an agent for a client of OpenAI.
+pub(super) const OPENAI_PROBLEMS: &[&[ProblemCode]] = &[
+    AGENT_PROBLEMS,
+    &[
+        ProblemCode::AboveCeiling,
+        ProblemCode::UnsupportedParameter,
+        ProblemCode::SessionNotFound,
+        ProblemCode::TooManyMessages,
+        ProblemCode::InvalidHistory,
+        ProblemCode::ThreadBusy,
+        ProblemCode::QueueFull,
+        ProblemCode::TooManyRuns,
+        ProblemCode::TooManyReaders,
+        ProblemCode::ShuttingDown,
+        ProblemCode::SessionTooLarge,
+        ProblemCode::AnswersRequired,
+        ProblemCode::InvalidAnswers,
+        ProblemCode::SessionNotWaiting,
+        ProblemCode::RunNotFound,
+    ],
+];

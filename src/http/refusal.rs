@@ -45,15 +45,18 @@ impl From<Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::UnknownAgent { .. } => Self::new(ProblemCode::AgentNotFound, detail),
-            Refusal::UnknownSubagent { .. } => {
-                Self::new(ProblemCode::AgentNotFound, detail.clone()).with_error("/agent", detail)
+            Refusal::UnknownSubagent { .. } => at_pointer(ProblemCode::AgentNotFound, "/agent", detail),
+            Refusal::UnknownSession { .. } | Refusal::ThreadWithoutSession { .. } => {
+                Self::new(ProblemCode::SessionNotFound, detail)
             }
-            Refusal::UnknownSession { .. } => Self::new(ProblemCode::SessionNotFound, detail),
             Refusal::SessionNotCommitted {
                 session_id,
                 run_id,
                 run_status,
             } => session_not_committed(session_id, run_id, run_status),
+            Refusal::Unpublished { run_id } => {
+                Self::new(ProblemCode::SessionNotCommitted, detail).with_run(Some(run_id))
+            }
             Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
             Refusal::AnswersRequired(open) => Self::new(ProblemCode::AnswersRequired, detail).with_open_calls(&open),
             Refusal::InvalidAnswers { open, faults } => {
@@ -75,22 +78,18 @@ impl From<Refusal> for Problem {
             Refusal::Hook(error) => hook_problem(&error, detail),
             Refusal::Prompt(_) => Self::new(ProblemCode::InvalidPrompt, detail),
             Refusal::ResponseFormat(_) => Self::new(ProblemCode::InvalidResponseFormat, detail),
-            Refusal::Invalid { field, message } => Self::of_field(
-                ProblemCode::InvalidField,
-                format!("/{}", field.replace('.', "/")),
-                message,
-            ),
+            Refusal::Invalid { field, message } => Self::invalid_field(pointer_to(&field), message),
             Refusal::NotAllowed { .. } | Refusal::Unpriced { .. } => Self::new(ProblemCode::NotAllowed, detail),
-            Refusal::AboveCeiling { field, .. } => {
-                let pointer = format!("/{}", field.replace('.', "/"));
-                Self::new(ProblemCode::AboveCeiling, detail.clone()).with_error(pointer, detail)
-            }
+            Refusal::AboveCeiling { field, .. } => at_pointer(ProblemCode::AboveCeiling, pointer_to(field), detail),
             Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
             Refusal::SessionTooLarge(_) => Self::new(ProblemCode::SessionTooLarge, detail),
             Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),
             Refusal::ThreadBusy { run_id } | Refusal::ThreadAtWork { run_id, .. } => {
                 Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id))
             }
+            Refusal::ThreadExists { .. } => Self::new(ProblemCode::ThreadExists, detail),
+            Refusal::UnknownThread { .. } => Self::new(ProblemCode::ThreadNotFound, detail),
+            Refusal::ThreadMoved { .. } => Self::new(ProblemCode::ThreadMoved, detail),
             Refusal::OtherRequest { .. } => Self::new(ProblemCode::IdempotencyKeyReused, detail),
             Refusal::UnknownRun { .. } => Self::new(ProblemCode::RunNotFound, detail),
             Refusal::TooMuchSaid { run_id } => {
@@ -118,6 +117,16 @@ impl From<Refusal> for Problem {
             Refusal::Store(error) => error.into(),
         }
     }
+}
+
+/// Makes a problem whose detail is also the fault of one value of the body.
+fn at_pointer(code: ProblemCode, pointer: impl Into<String>, detail: String) -> Problem {
+    Problem::new(code, detail.clone()).with_error(pointer, detail)
+}
+
+/// Returns the JSON pointer to a field of the body, whose parts are separated by dots.
+fn pointer_to(field: &str) -> String {
+    format!("/{}", field.replace('.', "/"))
 }
 
 /// Makes the problem of a session that a run has reserved and not committed. A run that ended

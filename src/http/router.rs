@@ -26,10 +26,11 @@ use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::mcp_settings::McpSettings;
 use super::observe::observe;
+use super::openai_settings::OpenAiSettings;
 use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::Api;
-use super::{agents, deliveries, guides, health, mcp, runs, sessions, threads};
+use super::{agents, deliveries, guides, health, mcp, openai, runs, sessions, threads};
 use crate::run::RunContext;
 use store::keys::Scope;
 
@@ -41,8 +42,13 @@ pub struct Interface {
 }
 
 /// Makes the whole interface.
-pub fn interface(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Interface {
-    let api = api(runs, mcp, limits);
+pub fn interface(
+    runs: Arc<RunContext>,
+    mcp: Option<Arc<McpSettings>>,
+    openai: Arc<OpenAiSettings>,
+    limits: &HttpLimits,
+) -> Interface {
+    let api = api(runs, mcp, openai, limits);
     let scoped = |part: Part| {
         let state = (Arc::clone(&api), part.scope);
         part.routes.route_layer(from_fn_with_state(state, require_scope))
@@ -69,15 +75,21 @@ pub fn interface(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &
 pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface {
     guarded(
         open().routes.route("/{*path}", any(api_not_served)),
-        api(runs, None, limits),
+        api(runs, None, Arc::default(), limits),
     )
 }
 
-fn api(runs: Arc<RunContext>, mcp: Option<Arc<McpSettings>>, limits: &HttpLimits) -> Arc<Api> {
+fn api(
+    runs: Arc<RunContext>,
+    mcp: Option<Arc<McpSettings>>,
+    openai: Arc<OpenAiSettings>,
+    limits: &HttpLimits,
+) -> Arc<Api> {
     let keys = KeyCache::new(Arc::clone(&runs.store));
     Arc::new(Api {
         runs,
         mcp,
+        openai,
         limits: limits.clone(),
         keys,
         readiness: Readiness::default(),
@@ -148,9 +160,10 @@ macro_rules! parts {
     };
 }
 
-/// Returns a path as axum writes it. The path of a file may have any number of names.
+/// Returns a path as axum writes it. The path of a file may have any number of names, and so may
+/// the name of a model.
 fn served_path(path: &str) -> String {
-    path.replace("/{path}", "/{*path}")
+    path.replace("/{path}", "/{*path}").replace("/{model}", "/{*model}")
 }
 
 /// Routes requests of some methods to a handler.
@@ -162,22 +175,38 @@ fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Ap
 
 parts! {
     /// Routes that take as long as a run.
-    running(Some(Scope::RunsWrite)): runs::create::create_run, runs::answers::answer_run;
+    running(Some(Scope::RunsWrite)):
+        runs::create::create_run,
+        runs::answers::answer_run,
+        openai::responses::create_response,
+        openai::chat::create_completion;
 
     /// Routes that wait for runs.
-    following(Some(Scope::SessionsRead)): runs::show::get_run, runs::events::follow_run;
+    following(Some(Scope::SessionsRead)):
+        runs::show::get_run,
+        runs::events::follow_run,
+        openai::stored::get_response;
 
     writing(Some(Scope::RunsWrite)):
         runs::control::stop_run,
         runs::control::cancel_run,
         runs::control::steer_run,
         sessions::import::import_session,
+        sessions::delete::delete_session,
         sessions::files::change::change_files,
         sessions::files::merge::merge_session,
         sessions::files::blob::put_blob,
-        threads::put_thread,
-        threads::delete_thread,
-        deliveries::redeliver;
+        threads::change::create_thread,
+        threads::change::put_thread,
+        threads::change::patch_thread,
+        threads::change::delete_thread,
+        threads::files::change_thread_files,
+        deliveries::redeliver,
+        openai::stored::cancel_response,
+        openai::stored::delete_response,
+        openai::conversations::create_conversation,
+        openai::conversations::update_conversation,
+        openai::conversations::delete_conversation;
 
     reading(Some(Scope::SessionsRead)):
         runs::show::list_runs,
@@ -186,8 +215,8 @@ parts! {
         sessions::list::list_children,
         sessions::files::merge::get_ancestor,
         sessions::compare::verify_session,
-        threads::list_threads,
-        threads::get_thread,
+        threads::show::list_threads,
+        threads::show::get_thread,
         deliveries::list_deliveries,
         deliveries::get_delivery,
         agents::list_agents,
@@ -202,13 +231,19 @@ parts! {
         sessions::files::download::get_file,
         sessions::files::archive::get_archive,
         sessions::show::list_messages,
-        threads::list_thread_messages;
+        threads::show::list_thread_messages,
+        threads::files::list_thread_files,
+        threads::files::get_thread_file,
+        openai::stored::list_input_items,
+        openai::conversations::get_conversation,
+        openai::conversations::list_conversation_items,
+        openai::models::list_models,
+        openai::models::get_model;
 
     administration(Some(Scope::Admin)):
         agents::put_agent,
         agents::delete_agent,
-        agents::reload_agents,
-        sessions::delete::delete_session;
+        agents::reload_agents;
 
     open(None): health::healthz, health::readyz;
 }

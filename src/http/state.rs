@@ -7,6 +7,7 @@ use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::mcp_settings::McpSettings;
+use super::openai_settings::OpenAiSettings;
 use super::readiness::Readiness;
 use crate::run::RunContext;
 use values::limits::TenantShares;
@@ -17,6 +18,7 @@ pub(super) struct Api {
     pub(super) runs: Arc<RunContext>,
     /// `None` if `/mcp` is not served.
     pub(super) mcp: Option<Arc<McpSettings>>,
+    pub(super) openai: Arc<OpenAiSettings>,
     pub(super) limits: HttpLimits,
     pub(super) keys: KeyCache,
     pub(super) readiness: Readiness,

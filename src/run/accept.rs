@@ -97,11 +97,13 @@ fn new_queued_run(ctx: &RunContext, plan: &RunPlan, status: RunStatus) -> Result
     Ok(NewQueuedRun {
         tenant: plan.tenant.clone(),
         summary: begun_summary(ctx, plan, status),
+        echo: request.echo.clone(),
         request: json.map_err(|error| Refusal::invalid("input", error.to_string()))?,
         priority: request.priority,
         level: if ranks_tenants { request.priority } else { 0 },
         max_waiting: ctx.limits.of(&plan.tenant).queued_runs,
         if_busy: request.if_busy,
+        chooses_base: request.thread_from.is_some(),
         answer: plan.answer(),
         idempotency: request.idempotency.as_ref().map(|key| stored_key(ctx, key)),
         lease: (status == RunStatus::Running).then(|| ctx.process.leases.terms()),

@@ -236,7 +236,7 @@ async fn late_status(
     run: &RunSummary,
     message_id: MessageId,
 ) -> Result<SteeringStatus, Refusal> {
-    if !run.status.has_session() {
+    if !run.has_session() {
         return Ok(SteeringStatus::TooLate);
     }
     let messages = ctx.store.new_message_list(tenant, run.session_id).await?;

@@ -125,13 +125,15 @@ pub async fn import_session(ctx: &RunContext, tenant: TenantId, request: ImportR
         Err(CommitError::Store(error)) => Err(error.into()),
         Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
         // A concurrent copy of the same request was faster. There is no other cause, since an
-        // import has no base.
+        // import has no base and moves no thread.
         Err(
             CommitError::Exists
             | CommitError::Conflict { .. }
             | CommitError::LeaseLost
             | CommitError::MissingBase
-            | CommitError::MissingEnvironment,
+            | CommitError::MissingEnvironment
+            | CommitError::ThreadMoved { .. }
+            | CommitError::ThreadBusy { .. },
         ) => {
             let imported = imported_before(ctx, &commit.tenant, session_id).await?;
             imported.ok_or(Refusal::Conflict { run_id: None })

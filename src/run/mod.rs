@@ -55,6 +55,8 @@ mod start;
 
 mod deliveries;
 pub mod import;
+mod new_thread;
+mod offered;
 pub mod process;
 mod remove;
 
@@ -63,6 +65,8 @@ pub use self::context::{ProcessState, RunContext, check_key};
 pub use self::control::{ControlOutcome, control_run, steer_run};
 pub use self::deliveries::{Redelivered, redeliver};
 pub use self::handle::{CallerGuard, RunHandle};
+pub use self::new_thread::{CreatedThread, NewThread, create_thread};
+pub use self::offered::{Offered, offered, offered_lookup};
 pub use self::remove::{Removal, remove_session};
-pub use self::request::{EventOptions, InputMessage, OnDisconnect, RequestKey, RunRequest};
+pub use self::request::{EventOptions, InputMessage, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
 pub use self::start::start;

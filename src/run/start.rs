@@ -67,7 +67,7 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
         refuse_continued(&*ctx.store, &plan.tenant, &plan.base).await?;
     }
     let summary = begun_summary(ctx, plan, RunStatus::Running);
-    let run = LiveRun::begun(summary.clone());
+    let run = LiveRun::begun(summary.clone()).with_echo(request.echo.clone());
     let opening = ctx.board.run_open(&plan.tenant, Arc::new(run.clone()), exclusive);
     if let Err(rival) = opening.await {
         return Err(Refusal::Conflict { run_id: Some(rival) });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::record::{RunRecord, RunSummary, StepRecord};
 use agent::state::StopSignal;
-use values::json::Value;
+use values::json::{Object, Value};
 use values::message::Message;
 use values::session::OpenCall;
 
@@ -21,6 +21,8 @@ pub struct LiveRun {
     pub stop_signal: Option<StopSignal>,
     /// The calls that wait for answers of the caller, if the run ended because of them.
     pub open_calls: Vec<OpenCall>,
+    /// The request as its caller wrote it.
+    pub echo: Option<Arc<Object>>,
     /// Its completed steps.
     pub steps: Vec<Arc<StepRecord>>,
     /// The fence token of its lease; 0 for a run that was never in the queue.
@@ -36,9 +38,16 @@ impl LiveRun {
             value: None,
             stop_signal: None,
             open_calls: Vec::new(),
+            echo: None,
             steps: Vec::new(),
             fence: 0,
         }
+    }
+
+    /// Sets the request as its caller wrote it.
+    #[must_use]
+    pub fn with_echo(self, echo: Option<Arc<Object>>) -> Self {
+        Self { echo, ..self }
     }
 
     /// Sets the fence token of the lease.
@@ -56,6 +65,7 @@ impl LiveRun {
             finish_reason: self.steps.iter().rev().find_map(|step| step.finish_reason.clone()),
             stop_signal: self.stop_signal.clone(),
             open_calls: self.open_calls.clone(),
+            echo: self.echo.clone(),
         }
     }
 }

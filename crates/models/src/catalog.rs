@@ -103,6 +103,13 @@ impl ModelCatalog for Catalog {
         }
         provider.model.clone()
     }
+
+    fn names(&self) -> Vec<ModelRef> {
+        let usable = self.providers.iter().filter(|(_, provider)| provider.model.is_ok());
+        let names =
+            usable.flat_map(|(name, provider)| provider.models.iter().map(move |model| format!("{name}/{model}")));
+        names.filter_map(|name| name.parse().ok()).collect()
+    }
 }
 
 struct Maker<'a> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::codec::DecodeError;
+use agent::record::ThreadName;
 use values::ids::RunId;
 use values::session::PartTooLarge;
 
@@ -168,6 +169,20 @@ pub enum CommitError {
     /// The session whose environment the draft uses does not exist or was removed.
     #[error("the session whose environment it uses is not in the store")]
     MissingEnvironment,
+    /// The thread of a commit without a run points to another session than the base.
+    #[error("the thread points to another session")]
+    ThreadMoved {
+        /// The thread.
+        name: ThreadName,
+    },
+    /// A run is active on the thread of a commit without a run.
+    #[error("a run is active on the thread")]
+    ThreadBusy {
+        /// The thread.
+        name: ThreadName,
+        /// The run.
+        run_id: RunId,
+    },
     /// A part of a session is larger than allowed.
     #[error(transparent)]
     TooLarge(#[from] PartTooLarge),

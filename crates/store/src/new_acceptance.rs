@@ -68,10 +68,10 @@ impl NewAcceptance {
         ]
     }
 
-    /// Returns the session that must exist. A run on a thread needs none: it continues the session
-    /// to which the thread points when the run begins.
+    /// Returns the session that must exist. A run that follows a thread needs none: it continues
+    /// the session to which the thread points when the run begins.
     pub(crate) fn needed_base(&self) -> Option<SessionId> {
-        let base = self.run.row.base_session_id.filter(|_| self.queue.thread.is_none());
+        let base = self.run.row.base_session_id.filter(|_| !self.queue.follows_thread);
         base.map(SessionId::from_uuid)
     }
 
@@ -99,12 +99,8 @@ fn prepare(run: &NewQueuedRun) -> Result<NewAcceptance, EncodeError> {
         summary.begin(run.summary.started_at.unwrap_or(terms.now));
     }
     let record = RunRecord {
-        summary,
-        output: Vec::new(),
-        value: None,
-        finish_reason: None,
-        stop_signal: None,
-        open_calls: Vec::new(),
+        echo: run.echo.clone(),
+        ..RunRecord::without_output(summary)
     };
     let accepted_with_lease = i32::from(run.lease.is_some());
     let request = encode_request(&run.request)?;
@@ -115,6 +111,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewAcceptance, EncodeError> {
             run_id: run.summary.run_id.as_uuid(),
             thread: run.summary.thread.as_ref().map(|thread| thread.as_str().to_owned()),
             moves_thread: run.summary.thread.is_some() && run.if_busy != IfBusy::Fork,
+            follows_thread: run.summary.thread.is_some() && !run.chooses_base,
             is_held: false,
             priority: run.priority,
             level: run.level,

@@ -34,7 +34,7 @@ pub(crate) struct NewCommit {
     pub(crate) children: Vec<NewSession>,
     /// The end of the run.
     pub(crate) end: Option<NewEnd>,
-    /// The thread that it moves.
+    /// The thread that it moves to its own session.
     pub(crate) thread: Option<ThreadName>,
     /// Another session whose environment it uses.
     pub(crate) environment_from: Option<SessionId>,
@@ -185,13 +185,21 @@ fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
     // branch.
     let children = commit.children.iter();
     let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
+    let mut own = prepare(&commit.tenant, &commit.draft, commit.conflict)?;
+    own.head.thread = thread_of(commit).map(ToString::to_string);
     Ok(NewCommit {
-        own: prepare(&commit.tenant, &commit.draft, commit.conflict)?,
+        own,
         children: children.collect::<Result<_, _>>()?,
         end,
         thread: commit.thread.clone(),
         environment_from: commit.environment_from,
     })
+}
+
+/// Returns the thread that a commit moves, or on which its run worked in a fork.
+fn thread_of(commit: &Commit) -> Option<&ThreadName> {
+    let of_run = commit.run.as_ref().and_then(|end| end.record.summary.thread.as_ref());
+    commit.thread.as_ref().or(of_run)
 }
 
 /// Returns how many of the last messages of a session are the output of its run, if the record of
@@ -229,6 +237,8 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         parent_session_id: parent.map(|parent| parent.head.session_id),
         run_id: draft.run_id,
         subagent_of: draft.subagent_of,
+        // Only the commit of the run's own session names one.
+        thread: None,
         agent: draft.agent.clone(),
         agent_version: draft.agent_version,
         agent_instance: draft.context.stored.agent_instance(),

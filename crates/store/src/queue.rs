@@ -18,6 +18,7 @@ use agent::journal::JournalEntry;
 use agent::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId, WorkerId};
+use values::json::Object;
 use values::session::Hash;
 use values::tenant::TenantId;
 use values::usage::Usage;
@@ -70,6 +71,8 @@ pub struct NewQueuedRun {
     pub tenant: TenantId,
     /// The record: queued, or running if the run is leased at once.
     pub summary: RunSummary,
+    /// The request as its caller wrote it, for the record.
+    pub echo: Option<Arc<Object>>,
     /// The request as JSON.
     pub request: String,
     /// The priority. Among the runs of a tenant and level, runs of a higher priority are leased
@@ -81,6 +84,8 @@ pub struct NewQueuedRun {
     pub max_waiting: Option<u32>,
     /// The policy if the thread that the summary names has another active run.
     pub if_busy: IfBusy,
+    /// Whether a run on a thread begins at the base of the summary, wherever the thread points.
+    pub chooses_base: bool,
     /// The run whose open calls it answers.
     pub answer: Option<NewAnswer>,
     /// The key that identifies a repeated request.
@@ -144,7 +149,7 @@ pub enum Acceptance {
     Answered(RunId),
     /// The tenant has reached its limit of waiting runs.
     TenantFull,
-    /// The base session of a run without a thread was removed.
+    /// The base session was removed, and the run does not follow a thread.
     MissingBase(SessionId),
 }
 
@@ -327,8 +332,8 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. In
     /// its turn, a tenant gets its run with the highest priority; among equals, the one with the
     /// lowest id. Sets the status of the runs to running. The first lease of a run on a thread sets
-    /// the session at which the run starts: the thread points to it. A run that waits for its
-    /// thread is leased only if it was cancelled.
+    /// the session at which the run starts: the one to which the thread points, unless the run has
+    /// chosen its base. A run that waits for its thread is leased only if it was cancelled.
     ///
     /// Leaves out runs that can't be read. They may be leased again after these leases expire.
     /// Attempts do not count for a run that a later version stored. Any other unreadable run fails

@@ -112,7 +112,7 @@ pub struct SessionFilter {
     pub parent: Option<SessionId>,
     /// Only of subagents that the agent of this session started.
     pub subagent_of: Option<SessionId>,
-    /// Only sessions that runs on this thread published.
+    /// Only sessions that runs on this thread published, or changes of its files.
     pub thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
@@ -128,8 +128,8 @@ pub struct Commit {
     pub draft: BundleDraft,
     /// The end of the run; `None` for an import.
     pub run: Option<RunEnd>,
-    /// The thread to move to the session. If it no longer points to the base, it does not move;
-    /// with the conflict policy `reject`, nothing is published.
+    /// The thread to move to the session. Without a run, nothing is published if it does not point
+    /// to the base any more, or if a run is active on it.
     pub thread: Option<ThreadName>,
     /// The policy if another session has continued the base.
     pub conflict: ConflictPolicy,

@@ -6,10 +6,53 @@ use std::fmt;
 use async_trait::async_trait;
 
 use super::error::StoreError;
+use super::query::TimeRange;
 use agent::record::{ThreadName, ThreadRecord};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::json::Object;
+use values::session::Setting;
 use values::tenant::TenantId;
+
+/// The title and the metadata of a new thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadDetails {
+    /// The title.
+    pub title: Option<String>,
+    /// The key-value pairs.
+    pub metadata: Object,
+}
+
+/// Changes to the title and the metadata of a thread.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadPatch {
+    /// The change of the title.
+    pub title: Setting<String>,
+    /// The change of the metadata, if there is one.
+    pub metadata: Option<MetadataChange>,
+}
+
+/// A change of the metadata of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MetadataChange {
+    /// Sets these pairs. Null removes a pair; the other pairs stay.
+    Merge(Object),
+    /// Replaces all pairs.
+    Replace(Object),
+}
+
+/// The threads that a list shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ThreadFilter {
+    /// Only those that point to a session of this agent.
+    pub agent: Option<String>,
+    /// Only with all of these key-value pairs at the top of their metadata.
+    pub metadata: Object,
+    /// Only created in this range.
+    pub created: TimeRange,
+    /// Only last moved or changed in this range.
+    pub updated: TimeRange,
+}
 
 /// A page of the list of threads, ordered by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +84,30 @@ pub enum ThreadExpectation {
     At(Option<SessionId>),
 }
 
+/// The result of creating a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ThreadCreate {
+    /// The thread is new.
+    Created(ThreadRecord),
+    /// A thread with this name exists.
+    Exists,
+    /// There is no such session.
+    NoSession(SessionId),
+}
+
+/// The result of changing the title and the metadata of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ThreadPatched {
+    /// The thread has them now.
+    Changed(ThreadRecord),
+    /// There is no such thread.
+    Absent,
+    /// The metadata would be larger than allowed. Contains what is allowed.
+    TooLarge(String),
+}
+
 /// The result of moving a thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum ThreadPut {
     /// The thread points to the session now.
     Moved(ThreadRecord),
@@ -68,6 +133,16 @@ pub enum ThreadDelete {
 /// Stores threads.
 #[async_trait]
 pub trait ThreadStore: Send + Sync + fmt::Debug {
+    /// Creates a thread that points to a session or, with `None`, to none yet.
+    async fn thread_create(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
+        details: &ThreadDetails,
+        session_id: Option<SessionId>,
+        now: Timestamp,
+    ) -> Result<ThreadCreate, StoreError>;
+
     /// Points a thread to a session, unless a run is active on the thread. So no move gets lost
     /// between the beginning and the end of a run.
     async fn thread_put(
@@ -82,11 +157,26 @@ pub trait ThreadStore: Send + Sync + fmt::Debug {
     /// Reads a thread.
     async fn thread_lookup(&self, tenant: &TenantId, name: &ThreadName) -> Result<Option<ThreadRecord>, StoreError>;
 
+    /// Changes the title and the metadata of a thread, also while a run is active on it. Changes at
+    /// the same time are made one after the other.
+    async fn thread_patch(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
+        patch: &ThreadPatch,
+        now: Timestamp,
+    ) -> Result<ThreadPatched, StoreError>;
+
     /// Finds where a run on a thread begins. The thread need not exist.
     async fn thread_start(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadStart, StoreError>;
 
     /// Lists threads by name.
-    async fn thread_list(&self, tenant: &TenantId, page: &ThreadPage) -> Result<Vec<ThreadRecord>, StoreError>;
+    async fn thread_list(
+        &self,
+        tenant: &TenantId,
+        filter: &ThreadFilter,
+        page: &ThreadPage,
+    ) -> Result<Vec<ThreadRecord>, StoreError>;
 
     /// Deletes a thread, unless a run is active on it.
     async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadDelete, StoreError>;

@@ -194,6 +194,7 @@ pub fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> Ru
         summary: RunSummary {
             run_id,
             session_id,
+            publishes: true,
             base_session_id: None,
             agent: "demo".to_owned(),
             agent_version: None,
@@ -221,6 +222,7 @@ pub fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> Ru
         finish_reason: Some(FinishReason::Length),
         stop_signal: None,
         open_calls: Vec::new(),
+        echo: None,
     }
 }
 

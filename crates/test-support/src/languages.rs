@@ -15,6 +15,9 @@ const MCP_MODULES: &str = "AGENT_RUNTIME_TEST_MCP_MODULES";
 /// MCP servers by others: an environment of Python, and libraries of Node.js.
 const MCP_SERVERS_PYTHON: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_PYTHON";
 const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
+/// Clients of OpenAI's API: a Python that has them, and libraries of Node.js.
+const OPENAI_CLIENTS_PYTHON: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_PYTHON";
+const OPENAI_CLIENTS_NODE: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE";
 
 /// Returns whether there is any Python for the scripts that need no libraries; `false` only if none
 /// is required.
@@ -29,12 +32,7 @@ pub fn has_python() -> bool {
 
 /// Returns the Python; `None` when it is not there and not required.
 pub fn python() -> Option<String> {
-    let python = variable(PYTHON);
-    if python.is_none() {
-        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {PYTHON} is not");
-        eprintln!("SKIPPED: {PYTHON} names no Python with the libraries of tests/python.txt");
-    }
-    python
+    python_with(PYTHON, "tests/python.txt")
 }
 
 /// Returns the folder that Node.js and npm are installed in; `None` on a machine without them.
@@ -67,13 +65,7 @@ pub fn mcp_clients() -> Option<(PathBuf, PathBuf)> {
 
 /// Returns the environment of Python with MCP servers; `None` if it is neither there nor required.
 pub fn mcp_servers_of_python() -> Option<PathBuf> {
-    let folder = variable(MCP_SERVERS_PYTHON);
-    if folder.is_none() {
-        let is_required = variable(REQUIRE).is_some();
-        assert!(!is_required, "{REQUIRE} is set and {MCP_SERVERS_PYTHON} is not");
-        eprintln!("SKIPPED: {MCP_SERVERS_PYTHON} names no environment with tests/mcp-servers/python.txt");
-    }
-    folder.map(PathBuf::from)
+    python_with(MCP_SERVERS_PYTHON, "tests/mcp-servers/python.txt").map(PathBuf::from)
 }
 
 /// Returns the libraries of Node.js with MCP servers, and the program that runs them.
@@ -81,6 +73,27 @@ pub fn mcp_servers_of_node() -> Option<(PathBuf, PathBuf)> {
     let (node, _) = mcp_clients()?;
     let modules = modules(MCP_SERVERS_NODE, "tests/mcp-servers")?;
     Some((node, modules))
+}
+
+/// Returns a Python that has clients of OpenAI's API; `None` if it is neither there nor required.
+pub fn openai_clients_of_python() -> Option<String> {
+    python_with(OPENAI_CLIENTS_PYTHON, "tests/openai-clients/python.txt")
+}
+
+/// Returns the libraries of Node.js with clients of OpenAI's API, and the program that runs them.
+pub fn openai_clients_of_node() -> Option<(PathBuf, PathBuf)> {
+    let (node, _) = mcp_clients()?;
+    let modules = modules(OPENAI_CLIENTS_NODE, "tests/openai-clients")?;
+    Some((node, modules))
+}
+
+fn python_with(name: &str, libraries: &str) -> Option<String> {
+    let python = variable(name);
+    if python.is_none() {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {name} is not");
+        eprintln!("SKIPPED: {name} names no Python with the libraries of {libraries}");
+    }
+    python
 }
 
 fn modules(name: &str, libraries: &str) -> Option<PathBuf> {

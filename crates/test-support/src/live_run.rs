@@ -16,6 +16,7 @@ pub fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
     Arc::new(LiveRun::begun(RunSummary {
         run_id: RunId::generate(&UuidV7Source),
         session_id: SessionId::generate(&UuidV7Source),
+        publishes: true,
         base_session_id: base,
         agent: "demo".to_owned(),
         agent_version: None,

@@ -25,6 +25,7 @@ use store::Page;
 use store::runs::RunFilter;
 use values::ids::RunId;
 use values::json::{Object, Value};
+use values::session::Setting;
 
 /// The most runs of a task.
 const MAX_RUNS: usize = 256;
@@ -70,7 +71,7 @@ pub(super) async fn update(server: &McpServer, request: UpdateTaskParams) -> Res
         return Err(invalid("answer all inputRequests of the task in one request"));
     };
     let mut wanted = answering(server, &run, answers, RunMode::Async)?;
-    wanted.metadata.insert(TASK.to_owned(), json!(first.run_id));
+    wanted.metadata = Setting::Set(Object::from_iter([(TASK.to_owned(), json!(first.run_id))]));
     match start(server, wanted).await? {
         Ok(handle) => drop(handle.detach()),
         Err(problem) => return Err(error_of(&problem)),

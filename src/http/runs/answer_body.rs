@@ -4,9 +4,11 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::http::input::{InputPart, decode_result};
 use crate::http::problem::Problem;
 use agent::answers::{Answer, AnswerContent, Answers};
 use values::json::{Object, Value};
+use values::message::ContentPart;
 use values::session::Hash;
 
 /// The most answers of a request.
@@ -14,7 +16,7 @@ const MAX_ANSWERS: usize = 1024;
 /// The longest reason, in bytes.
 const MAX_REASON: usize = 4096;
 
-/// An answer to an open call: a `result` or a `decision`.
+/// An answer to an open call: a `result`, `content` or a `decision`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = Answer)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +29,10 @@ pub(in crate::http) struct AnswerBody {
     /// needs input, the input. It must fit the `response_schema`.
     #[schema(value_type = Object)]
     result: Option<Value>,
+    /// Of a client call whose tool has no `response_schema`: the result as texts, images and
+    /// documents.
+    #[schema(min_items = 1)]
+    content: Option<Vec<InputPart>>,
     /// Whether the client tool has failed. Its result then need not fit the `response_schema`.
     is_error: Option<bool>,
     /// The decision about the call. A client call can be denied, too.
@@ -60,8 +66,10 @@ pub(super) fn into_answers(bodies: Vec<AnswerBody>, deny_open: bool) -> Result<A
         return Err(Problem::invalid_field("/answers", message));
     }
     let numbered = bodies.into_iter().enumerate();
-    let answers = numbered.map(|(index, body)| {
-        let read = body.into_answer();
+    let answers = numbered.map(|(index, mut body)| {
+        let parts = body.content.take();
+        let content = parts.map(|parts| decode_result(parts, &format!("/answers/{index}/content")));
+        let read = body.into_answer(content.transpose()?);
         read.map_err(|(field, message)| Problem::invalid_field(format!("/answers/{index}{field}"), message))
     });
     Ok(Answers {
@@ -72,12 +80,14 @@ pub(super) fn into_answers(bodies: Vec<AnswerBody>, deny_open: bool) -> Result<A
 }
 
 impl AnswerBody {
-    /// Checks the form. The error has a pointer into the answer.
-    fn into_answer(self) -> Result<Answer, (&'static str, String)> {
+    /// Checks the form, with the checked parts of the result. The error has a pointer into the
+    /// answer.
+    fn into_answer(self, parts: Option<Vec<ContentPart>>) -> Result<Answer, (&'static str, String)> {
         let Self {
             call_id,
             arguments_hash,
             result,
+            content: _,
             is_error,
             decision,
             reason,
@@ -93,9 +103,9 @@ impl AnswerBody {
         };
         let is = |wanted| decision == Some(wanted);
         only_with(
-            is_error.is_some() && result.is_none(),
+            is_error.is_some() && result.is_none() && parts.is_none(),
             "/is_error",
-            "an answer with a `result`",
+            "an answer with a `result` or `content`",
         )?;
         only_with(
             reason.is_some() && !is(Decision::Deny),
@@ -115,21 +125,21 @@ impl AnswerBody {
         if reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON) {
             return Err(("/reason", format!("at most {MAX_REASON} bytes are allowed")));
         }
-        let content = match (result, decision) {
-            (Some(value), None) => AnswerContent::Result {
-                value,
-                is_error: is_error.unwrap_or_default(),
-            },
-            (None, Some(Decision::Approve)) => AnswerContent::Approve {
+        let is_error = is_error.unwrap_or_default();
+        let content = match (result, parts, decision) {
+            (Some(value), None, None) => AnswerContent::Result { value, is_error },
+            (None, Some(content), None) => AnswerContent::Parts { content, is_error },
+            (None, None, Some(Decision::Approve)) => AnswerContent::Approve {
                 remember: remember.unwrap_or_default(),
             },
-            (None, Some(Decision::Deny)) => AnswerContent::Deny { reason },
-            (None, Some(Decision::Edit)) => AnswerContent::Edit {
+            (None, None, Some(Decision::Deny)) => AnswerContent::Deny { reason },
+            (None, None, Some(Decision::Edit)) => AnswerContent::Edit {
                 arguments: arguments
                     .ok_or_else(|| ("/arguments", "the decision `edit` needs the new arguments".to_owned()))?,
             },
-            (None, None) | (Some(_), Some(_)) => {
-                return Err(("", "an answer has either a `result` or a `decision`".to_owned()));
+            _ => {
+                let rule = "an answer has one of `result`, `content` and `decision`";
+                return Err(("", rule.to_owned()));
             }
         };
         Ok(Answer {
@@ -151,9 +161,11 @@ mod tests {
         body.as_object_mut()
             .unwrap()
             .extend(fields.as_object().unwrap().clone());
-        let body: AnswerBody = serde_json::from_value(body).map_err(|error| error.to_string())?;
+        let mut body: AnswerBody = serde_json::from_value(body).map_err(|error| error.to_string())?;
+        let parts = body.content.take();
+        let parts = parts.map(|parts| decode_result(parts, "/content").unwrap());
         let answer = body
-            .into_answer()
+            .into_answer(parts)
             .map_err(|(field, message)| format!("{field}: {message}"))?;
         Ok(answer.content)
     }
@@ -165,6 +177,14 @@ mod tests {
         assert_eq!(
             read(&json!({"result": {"a": 1}, "is_error": true})),
             result(json!({"a": 1}), true)
+        );
+        let content = vec![ContentPart::text("x")];
+        assert_eq!(
+            read(&json!({"content": [{"type": "text", "text": "x"}]})),
+            Ok(AnswerContent::Parts {
+                content,
+                is_error: false
+            })
         );
         assert_eq!(
             read(&json!({"decision": "approve", "remember": true})),
@@ -186,13 +206,17 @@ mod tests {
     #[test]
     fn other_forms_are_refused() {
         for (fields, words) in [
-            (json!({}), "either a `result` or a `decision`"),
+            (json!({}), "one of `result`, `content` and `decision`"),
             // A stub that was not filled in.
-            (json!({"result": null}), "either a `result` or a `decision`"),
-            (json!({"decision": null}), "either a `result` or a `decision`"),
+            (json!({"result": null}), "one of `result`, `content` and `decision`"),
+            (json!({"decision": null}), "one of `result`, `content` and `decision`"),
             (
                 json!({"result": 1, "decision": "deny"}),
-                "either a `result` or a `decision`",
+                "one of `result`, `content` and `decision`",
+            ),
+            (
+                json!({"result": 1, "content": [{"type": "text", "text": "x"}]}),
+                "one of `result`, `content` and `decision`",
             ),
             (json!({"decision": "edit"}), "needs the new arguments"),
             (json!({"decision": "approve", "arguments": {}}), "/arguments: only"),

@@ -47,6 +47,9 @@ pub(in crate::http) async fn answer_run(
         let status = run.status;
         return Err(Refusal::RunNotWaiting { run_id, status }.into());
     }
+    if !run.publishes {
+        return Err(Refusal::Unpublished { run_id }.into());
+    }
     let thread = run.thread.filter(|_| run.thread_moved == Some(true));
     let body = body.try_map(|body| body.answering(run.session_id, thread))?;
     start_run(call, preference, body).await

@@ -15,7 +15,9 @@ use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
-use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
+use crate::run::{EventOptions, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
+use agent::answers::ClientTool;
+use agent::compilers::Traces;
 use agent::definition::DurabilityChoice;
 use agent::ports::RunWebhook;
 use agent::record::{RunMode, ThreadName};
@@ -67,6 +69,9 @@ pub(in crate::http) struct CreateRun {
     /// The thread to continue and to move, instead of a base session. A thread that does not exist
     /// is created.
     thread: Option<ThreadName>,
+    /// Where a run on a thread starts, if not at the session to which the thread points. The run
+    /// moves the thread to its own session from wherever it points.
+    thread_from: Option<ThreadFromBody>,
     /// The policy when the thread has another active run; by default `reject`.
     if_busy: Option<IfBusy>,
     /// Where to report the end of the run; by default the agent's webhook.
@@ -88,16 +93,39 @@ pub(in crate::http) struct CreateRun {
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     tools: Setting<Vec<String>>,
-    /// Limits; absent ones come from the agent.
+    /// Text after the instructions of the agent or the session, in this run only. It is no
+    /// template.
+    #[schema(max_length = 1_048_576)]
+    instructions: Option<String>,
+    /// Tools that the caller executes, in this run only, besides the agent's. A call of one ends
+    /// the run with the status `waiting`. A run that answers such calls has these tools, too,
+    /// unless its request names others.
+    #[schema(max_items = 128)]
+    client_tools: Option<Vec<ClientTool>>,
+    /// The traces of earlier runs that go to the model, in this run only; by default the agent's
+    /// choice.
+    traces: Option<Traces>,
+    /// The settings of this request that are for this run only: sessions that continue this one
+    /// inherit those of the base session instead.
+    #[schema(max_items = 5)]
+    for_this_run: Option<Vec<LastingSetting>>,
+    /// Limits; those that are absent come from the agent.
     budget: Option<ExecutionBudget>,
-    /// Key-value pairs of the run, merged into the metadata of the session, where null removes a
-    /// key: at most 64 keys and 16 KiB.
-    metadata: Option<Object>,
+    /// Key-value pairs of the run, merged into those of the session, where null removes a key: at
+    /// most 64 keys and 16 KiB. Null makes those of the session the agent's again.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Setting<Object>,
     /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
     variables: Option<BTreeMap<String, Value>>,
-    /// The shape of the final output, for this session and its descendants; by default the agent's,
-    /// else the session's.
-    response_format: Option<ResponseFormat>,
+    /// The shape of the final output, for this session and those that continue it; by default the
+    /// agent's, else the session's. Null makes it the agent's again.
+    #[serde(default)]
+    #[schema(value_type = Option<ResponseFormat>)]
+    response_format: Setting<ResponseFormat>,
+    /// Whether the run publishes a session, as by default. Otherwise only the response to this
+    /// request has its output: the record that stays has none, and no run can continue it.
+    publish: Option<bool>,
     /// The policy when another run continues the same base session; by default `fork`. Open calls
     /// are answered once, unless the request asks for a fork.
     conflict: Option<ConflictPolicy>,
@@ -110,6 +138,18 @@ pub(in crate::http) struct CreateRun {
     /// The session of the waiting run that the request answers, which its thread must point to.
     #[serde(skip)]
     answered_session: Option<SessionId>,
+}
+
+/// The session from which a run on a thread starts.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ThreadFrom)]
+#[serde(deny_unknown_fields)]
+struct ThreadFromBody {
+    /// The session to continue; null begins a new conversation.
+    // Without it, an empty object would begin a new conversation.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(required = true, format = Uuid)]
+    session_id: Option<String>,
 }
 
 impl CreateRun {
@@ -131,6 +171,7 @@ impl CreateRun {
             .environment_from
             .map(|text| parse_id("/environment_from", &text))
             .transpose()?;
+        let thread_from = self.thread_from.map(ThreadFromBody::into_start).transpose()?;
         if let Some(name) = &self.agent {
             check_agent_name(name, "/agent")?;
         }
@@ -154,9 +195,10 @@ impl CreateRun {
             }
             None => Vec::new(),
         };
-        let metadata = self.metadata.unwrap_or_default();
-        check_metadata(&metadata, "/metadata")?;
-        check_reserved(&metadata, "/metadata")?;
+        if let Setting::Set(metadata) = &self.metadata {
+            check_metadata(metadata, "/metadata")?;
+            check_reserved(metadata, "/metadata")?;
+        }
         let variables = self.variables.unwrap_or_default();
         check_variables(&variables, "/variables")?;
         let mode = preference.mode(self.mode.unwrap_or(RunMode::Sync));
@@ -165,6 +207,7 @@ impl CreateRun {
             .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
         Ok(RunRequest {
             base_session_id: base.or(self.answered_session),
+            thread_from,
             environment_from,
             agent: self.agent,
             input,
@@ -176,10 +219,16 @@ impl CreateRun {
                 system_prompt: self.system_prompt,
                 tools: self.tools,
             },
+            instructions: self.instructions,
+            client_tools: self.client_tools,
+            traces: self.traces,
+            for_this_run: self.for_this_run.unwrap_or_default(),
             budget,
-            metadata,
+            metadata: self.metadata,
             variables,
             response_format: self.response_format,
+            publish: self.publish.unwrap_or(true),
+            echo: None,
             events: self.events.unwrap_or_default(),
             durability: self.durability,
             priority,
@@ -199,6 +248,7 @@ impl CreateRun {
         for (field, is_set) in [
             ("/base_session_id", self.base_session_id.is_some()),
             ("/thread", self.thread.is_some()),
+            ("/thread_from", self.thread_from.is_some()),
         ] {
             if is_set {
                 let message = "the run of the address determines it: leave it out";
@@ -216,7 +266,14 @@ impl CreateRun {
         if self.thread.is_some() && self.base_session_id.is_some() {
             return Err(Problem::invalid_field(
                 "/thread",
-                "the thread determines the base session: leave `base_session_id` out",
+                "the thread determines the base session: leave `base_session_id` out, or name another start with \
+                 `thread_from`",
+            ));
+        }
+        if self.thread.is_none() && self.thread_from.is_some() {
+            return Err(Problem::invalid_field(
+                "/thread_from",
+                "only a run on a `thread` can start elsewhere than its thread: use `base_session_id`",
             ));
         }
         if self.thread.is_none() && self.if_busy.is_some() {
@@ -233,6 +290,15 @@ impl CreateRun {
         let allowed = priority.filter(|priority| (-MAX_PRIORITY..=MAX_PRIORITY).contains(priority));
         allowed.ok_or_else(|| {
             Problem::invalid_field("/priority", format!("not between -{MAX_PRIORITY} and {MAX_PRIORITY}"))
+        })
+    }
+}
+
+impl ThreadFromBody {
+    fn into_start(self) -> Result<ThreadFrom, Problem> {
+        let session_id = self.session_id.map(|text| parse_id("/thread_from/session_id", &text));
+        Ok(ThreadFrom {
+            session_id: session_id.transpose()?,
         })
     }
 }

@@ -98,7 +98,14 @@ pub(super) fn respond(
         room: None,
     };
     let frames = stream::unfold(reader, |mut reader| async { Some((reader.next().await?, reader)) });
-    let frames = never_silent(frames, interval);
+    event_stream(frames, interval)
+}
+
+/// Makes the response of a stream of frames. A silent stream gets a comment after each interval.
+pub(in crate::http) fn event_stream(
+    frames: impl Stream<Item = Bytes> + Send + 'static,
+    interval: Duration,
+) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -107,7 +114,7 @@ pub(super) fn respond(
             HeaderValue::from_static("no"),
         ),
     ];
-    (headers, Body::from_stream(frames)).into_response()
+    (headers, Body::from_stream(never_silent(frames, interval))).into_response()
 }
 
 /// Sends a comment after each interval without a frame, even while an event waits for room.

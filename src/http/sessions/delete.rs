@@ -9,12 +9,13 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::{Removal, remove_session};
+use store::keys::Scope;
 
 /// Removes a session with its subagents' sessions, its run and, if wanted, all sessions that
-/// continue it.
+/// continue it, which needs the scope `admin`.
 #[utoipa::path(delete, path = "/v1/sessions/{session_id}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
-    ("descendants" = Option<bool>, Query, description = "Also removes all sessions that continue it"),
+    ("descendants" = Option<bool>, Query, description = "Also removes all sessions that continue it; needs the scope `admin`"),
 ), responses(
     (status = 204, description = "It is gone"),
 ), extensions(("x-problems" = json!([SESSION_PROBLEMS, [ProblemCode::SessionHasDescendants, ProblemCode::SessionInUse]]))))]
@@ -25,6 +26,9 @@ pub(in crate::http) async fn delete_session(
 ) -> Result<StatusCode, Problem> {
     let descendants = query.parsed("descendants")?.unwrap_or(false);
     query.finish()?;
+    if descendants {
+        call.check_scope(Scope::Admin)?;
+    }
     let session_id = path.id("session_id")?;
     let problem = match remove_session(&call.api.runs, &call.tenant, session_id, descendants).await? {
         Removal::Removed => return Ok(StatusCode::NO_CONTENT),

@@ -1,5 +1,5 @@
 //! The directory of agents: agents that callers stored, and agents of configuration files, which
-//! every tenant can use.
+//! every tenant can use. A name with a slash is that of a model: the agent that has nothing but it.
 //!
 //! A stored definition is cached for a tenth of a second. A change through this process is
 //! effective at once, also beside reads that began before it.
@@ -21,6 +21,7 @@ use store::{Store, StoreError};
 use tasks::off_thread::off_thread;
 use values::clock::Clock;
 use values::json::{canonical_bytes, count_reaching, json_length, weight};
+use values::model_ref::ModelRef;
 use values::session::{Hash, hash_definition};
 use values::spelling::nearest;
 use values::tenant::TenantId;
@@ -264,13 +265,22 @@ impl AgentDirectory {
     /// Returns the agent for a run. Stores its version, so that the run's record always has its
     /// definition.
     pub(in crate::run) async fn resolve(&self, tenant: &TenantId, name: &str) -> Result<AgentRecord, Refusal> {
-        let found = self.lookup(tenant, name).await?;
+        // No agent has a slash in its name.
+        let model = name.parse::<ModelRef>().ok();
+        let found = match &model {
+            Some(model) => {
+                self.checks.models.check(model)?;
+                Some(self.record(AgentDefinition::of_model(model.clone()))?)
+            }
+            None => self.lookup(tenant, name).await?,
+        };
         let record = found.ok_or_else(|| Refusal::UnknownAgent {
             name: name.to_owned(),
             similar: None,
         })?;
         let key = (tenant.clone(), record.version);
-        if self.is_configured(&record) && !self.stored_versions.contains_key(&key) {
+        let is_stored = model.is_none() && !self.is_configured(&record);
+        if !is_stored && !self.stored_versions.contains_key(&key) {
             self.store.agent_version_put(tenant, &record).await?;
             self.stored_versions.insert(key, ());
         }

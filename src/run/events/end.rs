@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus};
+use agent::record::{RunEvent, RunEventPayload, RunRecord, RunSummary};
 use store::{Store, StoreError};
 use values::session::SessionHead;
 use values::tenant::TenantId;
@@ -21,9 +21,9 @@ pub(in crate::run) struct EndEvents {
 }
 
 impl EndEvents {
-    /// Returns how many last events a run with the given status has.
-    pub(in crate::run) fn count(status: RunStatus) -> u64 {
-        if status.has_session() { 2 } else { 1 }
+    /// Returns how many last events a run has. Its status is final.
+    pub(in crate::run) fn count(run: &RunSummary) -> u64 {
+        if run.has_session() { 2 } else { 1 }
     }
 
     /// Creates the events from the record of a run and its session.
@@ -41,7 +41,7 @@ impl EndEvents {
         Self {
             committed: session.map(|head| event(last - 1, head.created_at, RunEventPayload::committed(head))),
             terminal: event(last, run.ended_at(), RunEventPayload::terminal(Arc::clone(record))),
-            first: (last + 1).saturating_sub(Self::count(run.status)).max(1),
+            first: (last + 1).saturating_sub(Self::count(run)).max(1),
         }
     }
 
@@ -51,7 +51,7 @@ impl EndEvents {
         tenant: &TenantId,
         record: RunRecord,
     ) -> Result<Self, StoreError> {
-        let session = if record.summary.status.has_session() {
+        let session = if record.summary.has_session() {
             store.session_lookup(tenant, record.summary.session_id).await?
         } else {
             None

@@ -19,7 +19,7 @@ const POLICY_PRIORITY: i32 = -1_000;
 /// Creates the loop of an execution.
 pub(in crate::run) fn agent_loop(ctx: &Arc<RunContext>, work: &Arc<Work>) -> Result<AgentLoop, Failure> {
     let (agent, control, events) = (&work.member.agent, &work.control, &work.events);
-    let compiler = agent.compiler.compiler(agent.traces);
+    let compiler = agent.compiler.compiler(work.traces);
     let stack = HookStack::default()
         .with_events(Arc::clone(events))
         .with_environment(Arc::clone(&work.environment))

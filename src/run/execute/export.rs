@@ -45,6 +45,7 @@ pub(in crate::run) async fn export(
         new_branch_id: BranchId::generate(ids),
     });
     let request = plan.request();
+    let context = own_context(plan, &state, run_id, at);
     Ok(Commit {
         tenant: plan.tenant.clone(),
         run: None,
@@ -60,7 +61,7 @@ pub(in crate::run) async fn export(
             agent: plan.lead.agent.name.clone(),
             agent_version: Some(plan.lead.agent_version),
             environment,
-            context: exported_context(&state, base, run_id, at),
+            context,
             history: closed_history(ids, state.store().history(), at),
             new_branch_id: BranchId::generate(ids),
         },
@@ -78,6 +79,20 @@ fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> Histo
     let tags = history.last().map(|last| last.tags.clone()).unwrap_or_default();
     let message = Message::new(id, Role::Tool, results, at).with_tags(tags);
     history.clone().with_message(Arc::new(message))
+}
+
+/// Returns the context of the run's own session.
+fn own_context(plan: &RunPlan, state: &AgentState, run_id: RunId, at: Timestamp) -> ContextState {
+    let mut context = exported_context(state, plan.base.bundle(), run_id, at);
+    if let Some(waiting) = &mut context.stored.waiting {
+        // Only maps with other keys than texts can't be written, and a tool has none.
+        let tools = plan.requested_tools.iter().map(serde_json::to_value);
+        Arc::make_mut(waiting).client_tools = tools.filter_map(Result::ok).collect();
+    }
+    match &plan.left_settings {
+        Some(left) => left.instead_of(&plan.settings, context),
+        None => context,
+    }
 }
 
 /// Returns the open step, with its run and the number of messages of the session that waits.

@@ -158,6 +158,7 @@ async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored
         member: Arc::clone(&plan.lead),
         tools: plan.tools.clone(),
         client_tools: Arc::clone(&plan.client_tools),
+        traces: plan.request().traces.unwrap_or(agent.traces),
         served,
         approvals: with_own_approvals(&[], agent),
         hooks: agent.hooks.clone(),

@@ -3,8 +3,9 @@
 //! Retries while the store is unavailable. If the response of a commit was lost, reads the store
 //! before the run counts as failed. So callers always see the stored record.
 //!
-//! Steps, also of subagents, are stored without the messages that a session contains. `read/mod.rs`
-//! adds these messages again.
+//! Steps, including those of subagents, are stored without the messages that a session contains.
+//! `read/mod.rs` adds these messages again. Of a run that publishes nothing, only the record is
+//! stored, without its contents.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -170,11 +171,16 @@ pub(in crate::run) async fn store_record_later(
 
 /// Creates the stored end of a run, and sets the number of the last event in the record.
 fn run_end(ctx: &RunContext, live: &LiveEvents, record: &mut RunRecord, steps: Vec<StepRecord>) -> RunEnd {
-    record.summary.event_count = live.begin_end(record.summary.status);
+    record.summary.event_count = live.begin_end(&record.summary);
     run_end_of(ctx, live, record.clone(), steps)
 }
 
 fn run_end_of(ctx: &RunContext, live: &LiveEvents, record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
+    let (record, steps) = if record.summary.publishes {
+        (record, steps)
+    } else {
+        (record.without_contents(), Vec::new())
+    };
     if let Some(held) = &live.active.held_lease {
         held.ending();
     }

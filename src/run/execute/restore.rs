@@ -11,8 +11,7 @@ use agent::journal::{Journals as _, PersistedEnvironment, Progress, Recorder};
 use agent::state::{AgentContext, AgentState, MessageStore};
 use store::Store;
 use store::contents::PatientContents;
-use values::json::Object;
-use values::session::{Bundle, Overrides, ToolPins};
+use values::session::Bundle;
 use values::usage::Usage;
 use workspace::environment::Environment;
 use workspace::{Contents, WorkspaceLimits};
@@ -143,50 +142,30 @@ fn restore_environment(
     }
 }
 
-/// Creates the state. The overrides of the session take precedence, and then the agent's own
-/// prompt. If the agent has no prompt, the session's earlier prompt stays.
+/// Creates the state with the settings of the run.
 fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>) -> AgentState {
-    let definition = &plan.lead.agent;
+    let settings = &plan.settings;
     let state = match bundle {
-        Some(bundle) => state_of(bundle, plan.session_metadata.clone()),
+        Some(bundle) => state_of(bundle),
         // Every worker that begins the run creates the same agent instance.
-        None => AgentState::new(plan.accepted.pinned.agent_id, live.summary().created_at)
-            .with_metadata(plan.session_metadata.clone()),
-    };
-    // If the session has dropped its override of the prompt, the old prompt must not stay.
-    let was_set = prompt_of(state.context().overrides.as_deref()).is_some();
-    let prompt = prompt_of(plan.overrides.as_deref());
-    let state = match prompt {
-        Some(prompt) => state.with_system_prompt(prompt.clone()),
-        None if was_set || !definition.system_prompt.is_empty() => {
-            state.with_system_prompt(definition.system_prompt.clone())
-        }
-        None => state,
+        None => AgentState::new(plan.accepted.pinned.agent_id, live.summary().created_at),
     };
     let remembered = plan.answered.as_ref().map(|answered| answered.remembered.as_slice());
     let accepted = plan.answered.as_ref().map(|answered| answered.accepted.as_slice());
     state
-        .with_response_format(plan.response_format.clone())
-        .with_overrides(plan.overrides.clone())
+        .with_metadata(settings.metadata.clone())
+        .with_system_prompt(settings.system_prompt.clone())
+        .with_instructions(plan.request().instructions.as_deref().map(Arc::from))
+        .with_response_format(settings.response_format.clone())
+        .with_overrides(settings.overrides.clone())
         .with_remembered_approvals(remembered_approvals(bundle, remembered))
         .with_tool_pins(accepted_pins(bundle, accepted))
 }
 
-fn prompt_of(overrides: Option<&Overrides>) -> Option<&String> {
-    overrides?.system_prompt.as_ref()
-}
-
-fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
+fn state_of(bundle: &Bundle) -> AgentState {
     let context = AgentContext {
         store: MessageStore::new(bundle.history.clone()),
-        metadata,
-        system_prompt: bundle.context.system_prompt.clone(),
-        response_format: bundle.context.response_format.clone(),
-        overrides: bundle.context.overrides.clone(),
-        // The run finishes the open step.
-        waiting: None,
-        remembered_approvals: Vec::new(),
-        tool_pins: ToolPins::default(),
+        ..AgentContext::default()
     };
     AgentState::new(bundle.context.agent_id, bundle.context.created_at)
         .restored(

@@ -83,6 +83,7 @@ mod tests {
         let summary = RunSummary {
             run_id: RunId::generate(&UuidV7Source),
             session_id: SessionId::generate(&UuidV7Source),
+            publishes: true,
             base_session_id: None,
             agent: "demo".to_owned(),
             agent_version: None,

@@ -1,14 +1,16 @@
-//! Changes the files of a session: all changes or none. The result is a child session.
+//! Changes the files of a session: all changes or none. The result is a child session. The files of
+//! a thread are those of its session, and the commit of the child moves the thread.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::child::{ChildSession, NewChild, made_before, publish_child, reserve};
-use super::open::{load_base, tree_of};
+use super::child::{ChildSession, NewChild, Reserved, made_before, publish_child, reserve};
+use super::open::{load_base, session_of_thread, tree_of};
 use crate::run::context::RunContext;
 use crate::run::refusal::Refusal;
 use crate::run::request::RequestKey;
+use agent::record::ThreadName;
 use store::contents::TenantContents;
 use store::sessions::ConflictPolicy;
 use values::clock::nanoseconds;
@@ -17,17 +19,29 @@ use values::session::{EnvironmentState, Hash, WorkspaceState};
 use values::tenant::TenantId;
 use workspace::{Entry, FilePath, Tree, TreeError, find_file};
 
+/// How often the change of a thread's files is tried if the thread moves meanwhile.
+const THREAD_ATTEMPTS: u32 = 16;
+
 /// A request to change files.
 #[derive(Debug, Clone)]
 pub struct ChangeRequest {
-    /// The session whose files are changed.
-    pub session_id: SessionId,
+    /// The files.
+    pub target: ChangeTarget,
     /// The changes, in their order.
     pub changes: Vec<FileChange>,
     /// The effect of another session that continues the session.
     pub conflict: ConflictPolicy,
     /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
+}
+
+/// The files that are changed.
+#[derive(Debug, Clone)]
+pub enum ChangeTarget {
+    /// Those of a session.
+    Session(SessionId),
+    /// Those of the session to which a thread points. The thread moves to the child session.
+    Thread(ThreadName),
 }
 
 /// A change of one path.
@@ -68,19 +82,41 @@ pub async fn change_files(
     if let Some(earlier) = made_before(ctx, tenant, &reserved).await? {
         return Ok(earlier);
     }
-    let base = load_base(ctx, tenant, request.session_id).await?;
+    let mut attempt = 1;
+    loop {
+        match change_once(ctx, tenant, &reserved, &request).await {
+            Err(Refusal::ThreadMoved { .. }) if attempt < THREAD_ATTEMPTS => attempt += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Publishes the changed files. Fails if the thread moves meanwhile, for example since another
+/// request changes its files at the same time.
+async fn change_once(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    reserved: &Reserved,
+    request: &ChangeRequest,
+) -> Result<ChildSession, Refusal> {
+    let (session_id, thread) = match &request.target {
+        ChangeTarget::Session(session_id) => (*session_id, None),
+        ChangeTarget::Thread(name) => (session_of_thread(ctx, tenant, name).await?, Some(name.clone())),
+    };
+    let base = load_base(ctx, tenant, session_id).await?;
     let mut tree = tree_of(ctx, tenant, &base.environment).at(nanoseconds(ctx.clock.now()));
-    for (index, change) in request.changes.into_iter().enumerate() {
-        tree = changed(ctx, tenant, &tree, index, change).await?;
+    for (index, change) in request.changes.iter().enumerate() {
+        tree = changed(ctx, tenant, &tree, index, change.clone()).await?;
     }
     let environment = with_files((*base.environment).clone(), &tree.save().await?);
     let child = NewChild {
         base,
         environment,
         environment_from: None,
+        thread,
         conflict: request.conflict,
     };
-    publish_child(ctx, tenant, &reserved, child).await
+    publish_child(ctx, tenant, reserved, child).await
 }
 
 async fn changed(

@@ -6,6 +6,7 @@ use crate::run::context::{RunContext, claim_key};
 use crate::run::read::absent_session;
 use crate::run::refusal::Refusal;
 use crate::run::request::RequestKey;
+use agent::record::ThreadName;
 use store::CommitError;
 use store::sessions::{Commit, ConflictPolicy};
 use values::ids::{BranchId, SessionId};
@@ -38,6 +39,8 @@ pub(super) struct NewChild {
     /// Another session whose files the environment has. It must exist until the commit, since its
     /// files may be removed with it.
     pub(super) environment_from: Option<SessionId>,
+    /// The thread to move to it.
+    pub(super) thread: Option<ThreadName>,
     pub(super) conflict: ConflictPolicy,
 }
 
@@ -82,6 +85,7 @@ pub(super) async fn publish_child(
         base,
         environment,
         environment_from,
+        thread,
         conflict,
     } = child;
     let base_id = base.head.session_id;
@@ -89,7 +93,7 @@ pub(super) async fn publish_child(
         tenant: tenant.clone(),
         draft: child_draft(ctx, reserved.session_id, base, environment),
         run: None,
-        thread: None,
+        thread,
         environment_from,
         conflict,
         children: Vec::new(),
@@ -107,6 +111,8 @@ pub(super) async fn publish_child(
             Err(absent_session(ctx, tenant, missing).await)
         }
         Err(CommitError::Conflict { run_id }) => Err(Refusal::Conflict { run_id }),
+        Err(CommitError::ThreadMoved { name }) => Err(Refusal::ThreadMoved { name }),
+        Err(CommitError::ThreadBusy { name, run_id }) => Err(Refusal::ThreadAtWork { name, run_id }),
         // A concurrent copy of the same request was faster.
         Err(CommitError::Exists | CommitError::LeaseLost) => {
             let is_repeated = true;

@@ -50,6 +50,7 @@ pub async fn merge_files(ctx: &RunContext, tenant: &TenantId, request: MergeRequ
         base: ours,
         environment,
         environment_from: Some(with),
+        thread: None,
         conflict: request.conflict,
     };
     publish_child(ctx, tenant, &reserved, child).await

@@ -14,9 +14,9 @@ mod open;
 
 pub use self::ancestor::common_ancestor;
 pub use self::blobs::{StoredBlob, store_blob};
-pub use self::change::{ChangeRequest, FileChange, FileSource, change_files};
+pub use self::change::{ChangeRequest, ChangeTarget, FileChange, FileSource, change_files};
 pub use self::child::ChildSession;
 pub use self::diff::{FilesDiff, diff_files};
 pub use self::listing::list_after;
 pub use self::merge::{MergeRequest, merge_files};
-pub use self::open::{open_files, open_tree, tree_of};
+pub use self::open::{open_files, open_tree, session_of_thread, tree_of};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::run::context::RunContext;
 use crate::run::read::absent_session;
 use crate::run::refusal::Refusal;
+use agent::record::ThreadName;
 use store::Store;
 use store::contents::TenantContents;
 use values::ids::SessionId;
@@ -16,6 +17,14 @@ use workspace::{Tree, WorkspaceLimits};
 pub async fn open_files(ctx: &RunContext, tenant: &TenantId, session_id: SessionId) -> Result<Tree, Refusal> {
     let states = load_states(ctx, tenant, session_id).await?;
     Ok(tree_of(ctx, tenant, &states.environment))
+}
+
+/// Returns the session to which a thread points.
+pub async fn session_of_thread(ctx: &RunContext, tenant: &TenantId, name: &ThreadName) -> Result<SessionId, Refusal> {
+    let thread = ctx.store.thread_lookup(tenant, name).await?;
+    let thread = thread.ok_or_else(|| Refusal::UnknownThread { name: name.clone() })?;
+    let name = thread.name;
+    thread.session_id.ok_or(Refusal::ThreadWithoutSession { name })
 }
 
 /// Returns the files of an environment. Reads nothing.

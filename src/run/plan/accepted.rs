@@ -69,6 +69,7 @@ mod tests {
         let answer = |n: u8, content: serde_json::Value| json!({"call_id": format!("c{n}"), "arguments_hash": hash(n), "content": content});
         let request = json!({
             "base_session_id": id(10),
+            "thread_from": {"session_id": id(13)},
             "environment_from": id(11),
             "agent": "summer",
             "answers": {
@@ -77,6 +78,7 @@ mod tests {
                     answer(2, json!({"approve": {"remember": true}})),
                     answer(3, json!({"edit": {"arguments": {"a": 1}}})),
                     answer(4, json!({"deny": {"reason": "No."}})),
+                    answer(5, json!({"parts": {"content": [{"type": "text", "text": "Cold."}], "is_error": false}})),
                 ],
                 "deny_open": true,
                 "accepted_at": "2026-01-02T03:04:05Z",
@@ -90,6 +92,10 @@ mod tests {
             "idempotency": {"key": "k-1", "digest": hash(1)},
             "model": "openai/gpt-5-mini",
             "overrides": {"parameters": {"temperature": 0.5}, "system_prompt": null},
+            "instructions": "Be brief.",
+            "client_tools": [{"name": "ask", "description": "Asks the user.", "parameters": {"type": "object"}}],
+            "traces": "all",
+            "for_this_run": ["system_prompt", "metadata"],
             "budget": {
                 "max_steps": 3, "max_tokens": 1000, "max_seconds": 1.5, "max_cost": 0.25,
                 "deadline": "2026-01-02T03:04:05.250Z",
@@ -97,6 +103,7 @@ mod tests {
             "metadata": {"ticket": 7},
             "variables": {"mood": null, "name": "Ada"},
             "response_format": {"type": "json_schema", "name": "sum", "schema": {"type": "object"}, "strict": true},
+            "echo": {"store": true},
             "conflict": "reject",
             "limits": {"max_steps": 5, "agents": ["su*"]},
             "events": {"subagents": true},

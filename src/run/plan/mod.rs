@@ -9,7 +9,11 @@ mod answers;
 mod base;
 mod inherited;
 mod input;
+mod lasting;
 mod overrides;
+
+mod client_tools;
+mod unpublished;
 
 mod models;
 mod team;
@@ -25,11 +29,14 @@ use std::sync::Arc;
 
 use self::accepted::PinnedAgents;
 use self::answers::{Answered, answered};
-use self::inherited::{durability_of, environment_of, response_format_of, session_metadata_of};
+use self::client_tools::{requested_tools, tools_of};
+use self::inherited::{durability_of, environment_of};
 use self::input::{counted, input_messages};
+use self::lasting::LastingSettings;
 use self::models::{check_prices, check_work, choose_models};
-use self::overrides::overrides_of;
+use self::overrides::check_overrides;
 use self::team::TeamSearch;
+use self::unpublished::check_unpublished;
 use crate::run::context::RunContext;
 use crate::run::read::absent_session;
 use crate::run::refusal::Refusal;
@@ -37,15 +44,14 @@ use crate::run::request::{Allowance, RunRequest};
 use agent::FormatCache;
 use agent::answers::ClientTool;
 use agent::definition::{AgentDefinition, Durability};
+use agent::prompt::MAX_PROMPT_BYTES;
 use agent::record::{RunStatus, RunSummary};
 use agent::state::ExecutionBudget;
 use store::agents::AgentRecord;
 use store::queue::{IfBusy, NewAnswer};
 use values::ids::{AgentId, RunId, SessionId};
-use values::json::Object;
 use values::message::Message;
-use values::model_ref::ResponseFormat;
-use values::session::{Bundle, EnvironmentState, Overrides, check_history};
+use values::session::{Bundle, EnvironmentState, check_history};
 use values::tenant::TenantId;
 use values::usage::Usage;
 
@@ -67,17 +73,19 @@ pub(super) struct RunPlan {
     /// The most steps of the run's own agent, and of each subagent.
     pub(super) step_ceiling: Option<u32>,
     pub(super) environment: EnvironmentState,
-    pub(super) session_metadata: Object,
-    pub(super) response_format: ResponseFormat,
+    /// The lasting settings with which the run works.
+    pub(super) settings: LastingSettings,
+    /// Those that it leaves to its session, if the request sets some for this run only.
+    pub(super) left_settings: Option<LastingSettings>,
     /// The cache with the compiled response format.
     pub(super) formats: Arc<FormatCache>,
     pub(super) durability: Durability,
-    /// The settings of the session that override the agent's definition.
-    pub(super) overrides: Option<Arc<Overrides>>,
     /// The tools that the agent has in this run.
     pub(super) tools: Vec<String>,
     /// The tools that the caller executes.
     pub(super) client_tools: Arc<[ClientTool]>,
+    /// Those of them that the request has, or the request whose calls it answers.
+    pub(super) requested_tools: Vec<ClientTool>,
 }
 
 /// The session that a request continues.
@@ -122,7 +130,9 @@ pub(super) async fn plan(ctx: &RunContext, tenant: &TenantId, mut request: RunRe
         session_id: request.base_session_id,
         is_awaited: false,
     };
-    if let Some(thread) = &request.thread {
+    if let Some(from) = request.thread_from {
+        continued.session_id = from.session_id;
+    } else if let Some(thread) = &request.thread {
         let position = ctx.store.thread_start(tenant, thread).await?;
         continued.session_id = position.session_id;
         // The session that the run will continue may not exist yet, but its agent is known.
@@ -175,22 +185,23 @@ async fn plan_with(
     let model = request.model.clone().or(session_model);
     let models = choose_models(ctx, tenant, model, &agent.definition)?;
     check_work(ctx, &allowance, &agent.definition, &models)?;
-    request
-        .budget
-        .check()
-        .map_err(|fault| Refusal::within("budget", fault))?;
     // An accepted run is not refused if a ceiling was lowered since. The new ceiling applies to it.
     if pinned.is_none() {
         allowance.check_budget(&request.budget)?;
     }
-    let ceiling = allowance.ceiling();
-    let budget = budget_of(ctx, &request, &agent.definition).tightest(&ceiling);
+    let budget = find_budget(ctx, &request, &agent.definition, &allowance)?;
+    let step_ceiling = allowance.ceiling().max_steps;
     if budget.max_cost.is_some() {
         check_prices(&agent.definition, &models)?;
     }
-    let changes = &request.overrides;
-    let overrides = overrides_of(tenant, bundle, &agent.definition, &*ctx.servers, changes).await?;
-    let (tools, client_tools) = tools_of(&agent.definition, overrides.as_deref());
+    let settings = LastingSettings::of_run(bundle, &agent.definition, &request)?;
+    let left_settings = LastingSettings::of_session(bundle, &agent.definition, &request)?;
+    let requested_tools = requested_tools(tenant, bundle, &agent.definition, &request).await?;
+    let overrides = settings.overrides.as_deref();
+    let (changes, servers) = (&request.overrides, &*ctx.servers);
+    check_overrides(tenant, &agent.definition, servers, changes, overrides, &requested_tools).await?;
+    check_instructions(request.instructions.as_deref())?;
+    let (tools, client_tools) = tools_of(&agent.definition, overrides, &requested_tools);
     let executor = ctx.tools.executor(&tools)?;
     let durability = durability_of(&request, &agent.definition, &tools, &*executor);
     let search = TeamSearch {
@@ -201,15 +212,14 @@ async fn plan_with(
     };
     let team = search.gather(&agent.definition, &budget).await?;
     let environment = find_environment(ctx, tenant, &request, bundle).await?;
-    let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
-    let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
     let formats = Arc::new(FormatCache::default());
-    formats.compiled(tenant, &response_format).await?;
+    formats.compiled(tenant, &settings.response_format).await?;
     let answered = if continued.is_awaited || matches!(base, Base::Unreadable(..)) {
         None
     } else {
         answered(tenant, bundle, &request.answers, !input.is_empty(), ctx.clock.now()).await?
     };
+    check_unpublished(&request, answered.is_some())?;
     let added = answered.as_ref().map_or(0, |answered| answered.step.bytes());
     let input = check_room(ctx, tenant, bundle, input, added).await?;
     let pinned = PinnedAgents {
@@ -234,22 +244,29 @@ async fn plan_with(
         }),
         team: Arc::new(team),
         budget,
-        step_ceiling: ceiling.max_steps,
+        step_ceiling,
         environment,
-        session_metadata,
-        response_format,
+        settings,
+        left_settings,
         formats,
         durability,
-        overrides,
         tools,
         client_tools,
+        requested_tools,
     })
 }
 
-/// Returns the limits of the request and its agent, or else of the service.
-fn budget_of(ctx: &RunContext, request: &RunRequest, agent: &AgentDefinition) -> ExecutionBudget {
+/// Returns the limits of the request and its agent, or else of the service, below the ceiling.
+fn find_budget(
+    ctx: &RunContext,
+    request: &RunRequest,
+    agent: &AgentDefinition,
+    allowance: &Allowance<'_>,
+) -> Result<ExecutionBudget, Refusal> {
     let asked = request.budget.clone();
-    asked.tightest(&agent.budget).or(&ctx.settings.budget)
+    asked.check().map_err(|fault| Refusal::within("budget", fault))?;
+    let budget = asked.tightest(&agent.budget).or(&ctx.settings.budget);
+    Ok(budget.tightest(&allowance.ceiling()))
 }
 
 /// Creates the record of a new run, with new ids.
@@ -259,6 +276,7 @@ pub(super) fn begun_summary(ctx: &RunContext, plan: &RunPlan, status: RunStatus)
     RunSummary {
         run_id: RunId::generate(&*ctx.ids),
         session_id: SessionId::generate(&*ctx.ids),
+        publishes: request.publish,
         base_session_id: plan.base.session_id(),
         agent: plan.lead.agent.name.clone(),
         agent_version: Some(plan.lead.agent_version),
@@ -276,7 +294,7 @@ pub(super) fn begun_summary(ctx: &RunContext, plan: &RunPlan, status: RunStatus)
         step_count: 0,
         event_count: 0,
         error: None,
-        metadata: request.metadata.clone(),
+        metadata: request.metadata.value().cloned().unwrap_or_default(),
         created_at: now,
         started_at: is_running.then_some(now),
         completed_at: None,
@@ -379,11 +397,11 @@ async fn base_agent(ctx: &RunContext, tenant: &TenantId, base: &Base) -> String 
     known.unwrap_or_else(|| ctx.settings.default_agent.clone())
 }
 
-/// Returns the names of the service's tools that the agent has in a session, and its client tools.
-fn tools_of(agent: &AgentDefinition, overrides: Option<&Overrides>) -> (Vec<String>, Arc<[ClientTool]>) {
-    let all = agent.tool_names();
-    let names = overrides.map_or_else(|| all.clone(), |overrides| overrides.tools_of(&all));
-    let tools = agent.tools.iter().filter(|tool| names.contains(tool));
-    let client_tools = agent.client_tools.iter().filter(|tool| names.contains(&tool.name));
-    (tools.cloned().collect(), client_tools.cloned().collect())
+/// Checks the text that a request adds to the system prompt.
+fn check_instructions(text: Option<&str>) -> Result<(), Refusal> {
+    if text.is_none_or(|text| text.len() <= MAX_PROMPT_BYTES) {
+        return Ok(());
+    }
+    let message = format!("it has more than {MAX_PROMPT_BYTES} bytes");
+    Err(Refusal::invalid("instructions", message))
 }

@@ -1,24 +1,25 @@
 //! Checks the changes that a request makes to its session's overrides of the agent's definition.
 
-use std::sync::Arc;
-
 use crate::run::refusal::Refusal;
+use agent::answers::ClientTool;
 use agent::definition::AgentDefinition;
 use agent::ports::ToolServers;
 use agent::prompt::check_prompt;
 use tasks::off_thread::off_thread;
-use values::session::{Bundle, OverrideChanges, Overrides};
+use values::session::{OverrideChanges, Overrides};
 use values::tenant::TenantId;
 
-/// Returns the overrides of a run's session. A request can remove tools of the agent but not add
-/// any, since the agent's author chooses the tools.
-pub(in crate::run) async fn overrides_of(
+/// Checks changes, and the overrides of a run that they lead to. A request can remove tools of the
+/// agent but not add any, since the agent's author chooses the tools. `requested` are the client
+/// tools of the request.
+pub(in crate::run) async fn check_overrides(
     tenant: &TenantId,
-    bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
     servers: &dyn ToolServers,
     changes: &OverrideChanges,
-) -> Result<Option<Arc<Overrides>>, Refusal> {
+    overrides: Option<&Overrides>,
+    requested: &[ClientTool],
+) -> Result<(), Refusal> {
     let own = agent.tool_names();
     let unknown = changes.tools.value().and_then(|tools| {
         tools
@@ -34,24 +35,16 @@ pub(in crate::run) async fn overrides_of(
     if let Some(prompt) = changes.system_prompt.value().cloned() {
         off_thread(tenant, move || check_prompt(&prompt)).await?;
     }
-    let base = bundle.and_then(|bundle| bundle.context.overrides.clone());
-    let overrides = if changes.is_empty() {
-        base
-    } else {
-        let base = base.map(Arc::unwrap_or_clone).unwrap_or_default();
-        changes.clone().onto(base).into_shared()
-    };
     let nothing = Overrides::default();
-    let set = overrides.as_deref().unwrap_or(&nothing);
+    let set = overrides.unwrap_or(&nothing);
     let checked = set.check();
     checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
     let parameters = set.parameters.over(&agent.parameters);
-    agent
-        .check_tool_choice_of(&parameters, &set.tools_of(&own))
-        .map_err(|message| {
-            // Names the field at fault: the choice if the request has one, or else the tools.
-            let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());
-            Refusal::invalid(if is_chosen { "parameters.tool_choice" } else { "tools" }, message)
-        })?;
-    Ok(overrides)
+    let mut tools = set.tools_of(&own);
+    tools.extend(requested.iter().map(|tool| tool.name.clone()));
+    agent.check_tool_choice_of(&parameters, &tools).map_err(|message| {
+        // Names the field at fault: the choice if the request has one, or else the tools.
+        let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());
+        Refusal::invalid(if is_chosen { "parameters.tool_choice" } else { "tools" }, message)
+    })
 }

@@ -20,7 +20,6 @@ use crate::run::plan::{AcceptedRequest, Base, RunPlan, plan_again};
 use crate::run::refusal::Refusal;
 use crate::run::request::RunRequest;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_request, run_span};
-use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunRecord};
 use board::LiveRun;
 use store::StoreError;
@@ -74,8 +73,8 @@ async fn attempt_leased(
     {
         return;
     }
-    let webhook = planned.as_ref().ok().and_then(Planned::webhook);
-    let live = match take_up(ctx, &leased, until, webhook).await {
+    let request = planned.as_ref().ok().map(Planned::request);
+    let live = match take_up(ctx, &leased, until, request).await {
         Ok(live) => Arc::new(live.with_result(caller)),
         Err(error) => {
             tracing::warn!(error = &error as &dyn Error, "a run can't be taken up");
@@ -124,7 +123,7 @@ async fn take_up(
     ctx: &Arc<RunContext>,
     leased: &LeasedRun,
     until: Timestamp,
-    webhook: Option<RunWebhook>,
+    request: Option<&RunRequest>,
 ) -> Result<LiveEvents, StoreError> {
     let expires = ctx.process.leases.instant_of(until);
     let lease = leased.lease.clone();
@@ -138,7 +137,10 @@ async fn take_up(
     // No task watches the lease yet, so the lease bounds this step.
     let earlier = timeout_at(expires, persist_earlier_events(ctx, leased)).await;
     let last = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?;
-    let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
+    let echo = request.and_then(|request| request.echo.clone());
+    let run = LiveRun::begun(leased.summary.clone())
+        .with_echo(echo)
+        .leased(lease.fence);
     let held = HeldLease::new(
         lease,
         leased.moves_thread,
@@ -150,7 +152,7 @@ async fn take_up(
         tenant.clone(),
         run_id,
         &CancellationToken::new(),
-        webhook,
+        request.and_then(|request| request.webhook.clone()),
         Some(held),
         Span::current(),
     );
@@ -290,10 +292,6 @@ enum Planned {
 }
 
 impl Planned {
-    fn webhook(&self) -> Option<RunWebhook> {
-        self.request().webhook.clone()
-    }
-
     fn request_id(&self) -> Option<&str> {
         self.request().request_id.as_deref()
     }

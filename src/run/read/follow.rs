@@ -286,7 +286,7 @@ impl Follower {
     /// read a lost event with the number of `session.committed`.
     fn lacks_session(&self, event: &RunEvent) -> bool {
         let ended = event.payload.record().map(|record| &record.summary);
-        ended.is_some_and(|run| run.attempts > 1 && run.status.has_session()) && !self.knows_session
+        ended.is_some_and(|run| run.attempts > 1 && run.has_session()) && !self.knows_session
     }
 
     fn go_back_to(&mut self, sequence: u64) {

@@ -5,8 +5,11 @@ mod wait;
 mod follow;
 mod followed;
 
+mod messages;
+
 pub use self::follow::{Follower, Following, follow};
 pub use self::followed::{DROP_REASONS, Followed};
+pub use self::messages::{AnsweredStep, RunMessages, run_messages};
 pub(super) use self::wait::end_of;
 pub use self::wait::run_wait;
 
@@ -131,7 +134,7 @@ pub async fn step_list(
         return Ok(Some(off_thread(tenant, copy).await));
     }
     let mut steps = ctx.store.step_list(tenant, run_id).await?.unwrap_or_default();
-    if run.summary.status.has_session() {
+    if run.summary.has_session() {
         fill_messages(ctx, tenant, run.summary.session_id, &mut steps).await?;
     }
     Ok(Some(steps))
@@ -167,6 +170,9 @@ async fn reserving_run(
 pub async fn absent_session(ctx: &RunContext, tenant: &TenantId, session_id: SessionId) -> Refusal {
     let absent = async {
         if let Some(run) = reserving_run(ctx, tenant, session_id).await? {
+            if !run.publishes {
+                return Ok(Refusal::Unpublished { run_id: run.run_id });
+            }
             return Ok(Refusal::SessionNotCommitted {
                 session_id,
                 run_id: run.run_id,
@@ -176,6 +182,7 @@ pub async fn absent_session(ctx: &RunContext, tenant: &TenantId, session_id: Ses
         // The run's output may be large, so concurrent callers share the read.
         let run_id = RunId::from_uuid(session_id.as_uuid());
         let run = run_lookup_shared(ctx, tenant, run_id).await?;
+        let run = run.filter(|run| run.summary.publishes);
         let of_run = run.map(|run| run.summary.session_id);
         Ok(Refusal::UnknownSession { session_id, of_run })
     };

@@ -70,6 +70,12 @@ pub enum Refusal {
         /// The status of the run.
         run_status: RunStatus,
     },
+    /// The run publishes no session.
+    #[error("the run {run_id} publishes no session, so no run can continue it")]
+    Unpublished {
+        /// The run.
+        run_id: RunId,
+    },
     /// Another run continues or has continued the base, and the caller wants no fork.
     #[error("another run continues the base session")]
     Conflict {
@@ -185,7 +191,7 @@ pub enum Refusal {
         /// The active run.
         run_id: RunId,
     },
-    /// A caller moves or deletes a thread on which a run is active.
+    /// A caller moves or deletes a thread on which a run is active, or changes its files.
     #[error(
         "the run {run_id} is active on the thread \"{name}\", and moves it when it ends: wait for it, or cancel it first"
     )]
@@ -194,6 +200,30 @@ pub enum Refusal {
         name: ThreadName,
         /// The active run.
         run_id: RunId,
+    },
+    /// A caller creates a thread, and there is one with this name.
+    #[error("there is a thread named \"{name}\" already")]
+    ThreadExists {
+        /// The name.
+        name: ThreadName,
+    },
+    /// No thread has the name.
+    #[error("there is no thread named \"{name}\"")]
+    UnknownThread {
+        /// The name.
+        name: ThreadName,
+    },
+    /// The thread points to no session yet, so it has no files.
+    #[error("the thread \"{name}\" points to no session yet, so it has no files")]
+    ThreadWithoutSession {
+        /// The thread.
+        name: ThreadName,
+    },
+    /// Each time the files of a thread were about to change, another request had moved the thread.
+    #[error("other requests have moved the thread \"{name}\" meanwhile, again and again")]
+    ThreadMoved {
+        /// The thread.
+        name: ThreadName,
     },
     /// Another request had the same idempotency key.
     #[error("another request was sent with the idempotency key {key:?}")]

@@ -5,11 +5,13 @@ mod allowance;
 pub(super) use self::allowance::{Allowance, unpriced};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::run::refusal::Refusal;
-use agent::answers::Answers;
+use agent::answers::{Answers, ClientTool};
+use agent::compilers::Traces;
 use agent::definition::DurabilityChoice;
 use agent::ports::RunWebhook;
 use agent::record::{RunMode, ThreadName};
@@ -20,9 +22,9 @@ use values::clock::Timestamp;
 use values::ids::{MessageId, SessionId};
 use values::json::{Object, Value};
 use values::limits::RunLimits;
-use values::message::{ContentPart, Message, MessageTags, Role, Section};
+use values::message::{ContentPart, Message, MessageTags, ProviderFields, Role, Section};
 use values::model_ref::{ModelRef, ResponseFormat};
-use values::session::{Hash, OverrideChanges};
+use values::session::{Hash, OverrideChanges, Setting};
 
 /// A request to run an agent. The queue stores it as JSON, together with the choices made when it
 /// was accepted: see `run/plan/accepted.rs`.
@@ -31,6 +33,9 @@ pub struct RunRequest {
     /// The session to continue; `None` for a new line of sessions. Beside a thread, the session to
     /// which the thread must point.
     pub base_session_id: Option<SessionId>,
+    /// Where the run starts, if not at the session to which its thread points. Only with a thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_from: Option<ThreadFrom>,
     /// The session whose environment the run begins with; by default the base session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_from: Option<SessionId>,
@@ -63,14 +68,37 @@ pub struct RunRequest {
     /// Changes to the session's overrides of its agent's definition, from this run on.
     #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
     pub overrides: OverrideChanges,
+    /// Text after the system prompt, in this run only. It is no template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// The tools of this run that the caller executes, besides those of the agent; by default those
+    /// of the run whose calls the request answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_tools: Option<Vec<ClientTool>>,
+    /// The traces of earlier runs that go to the model; by default the agent's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
+    /// The settings of the request that sessions which continue this one do not inherit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub for_this_run: Vec<LastingSetting>,
     /// The limits of the run; absent ones come from the agent.
     pub budget: ExecutionBudget,
-    /// Key-value pairs for the run's record and the session's metadata.
-    pub metadata: Object,
+    /// Key-value pairs for the run's record, merged into the session's metadata. `Cleared` makes
+    /// the session's metadata the agent's again.
+    #[serde(default, skip_serializing_if = "Setting::is_retained")]
+    pub metadata: Setting<Object>,
     /// Variables to set in the environment; `null` removes one.
     pub variables: BTreeMap<String, Value>,
-    /// The format of the final response, for this session and its descendants.
-    pub response_format: Option<ResponseFormat>,
+    /// The format of the final response, for this session and those that continue it.
+    #[serde(default, skip_serializing_if = "Setting::is_retained")]
+    pub response_format: Setting<ResponseFormat>,
+    /// Whether the run publishes its session, as every queued run does. Otherwise its record is
+    /// stored without output.
+    #[serde(skip, default = "yes")]
+    pub publish: bool,
+    /// The request as its caller wrote it, which the record of the run returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Arc<Object>>,
     /// The effect of another run that continues the same base.
     pub conflict: ConflictPolicy,
     /// The effect of a disconnection. The worker that executes a queued run has no caller.
@@ -87,6 +115,45 @@ pub struct RunRequest {
     pub request_id: Option<String>,
 }
 
+fn yes() -> bool {
+    true
+}
+
+/// A setting of a request that sessions which continue its session inherit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LastingSetting {
+    /// `system_prompt`.
+    SystemPrompt,
+    /// `parameters`.
+    Parameters,
+    /// `response_format`.
+    ResponseFormat,
+    /// `tools`.
+    Tools,
+    /// `metadata`.
+    Metadata,
+}
+
+impl LastingSetting {
+    /// All lasting settings.
+    pub const ALL: [Self; 5] = [
+        Self::SystemPrompt,
+        Self::Parameters,
+        Self::ResponseFormat,
+        Self::Tools,
+        Self::Metadata,
+    ];
+}
+
+/// The session from which a run on a thread starts. The run moves the thread from where it points
+/// to its own session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadFrom {
+    /// The session; `None` to begin a new conversation.
+    pub session_id: Option<SessionId>,
+}
+
 /// The events that a run emits in addition to its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -100,6 +167,7 @@ impl RunRequest {
     pub fn new(mode: RunMode) -> Self {
         Self {
             base_session_id: None,
+            thread_from: None,
             environment_from: None,
             agent: None,
             input: Vec::new(),
@@ -113,10 +181,16 @@ impl RunRequest {
             idempotency: None,
             model: None,
             overrides: OverrideChanges::default(),
+            instructions: None,
+            client_tools: None,
+            traces: None,
+            for_this_run: Vec::new(),
             budget: ExecutionBudget::default(),
-            metadata: Object::new(),
+            metadata: Setting::Kept,
             variables: BTreeMap::new(),
-            response_format: None,
+            response_format: Setting::Kept,
+            publish: true,
+            echo: None,
             conflict: ConflictPolicy::default(),
             on_disconnect: OnDisconnect::default(),
             limits: RunLimits::default(),
@@ -171,6 +245,8 @@ pub struct InputMessage {
     pub section: Section,
     /// The content.
     pub content: Vec<ContentPart>,
+    /// The model that made the message, if a part of it is for this model alone.
+    pub provider_fields: Option<ProviderFields>,
     /// Key-value pairs of the caller.
     pub metadata: Object,
 }
@@ -183,6 +259,7 @@ impl InputMessage {
             name: None,
             section: Section::default(),
             content,
+            provider_fields: None,
             metadata: Object::new(),
         }
     }
@@ -198,6 +275,7 @@ impl InputMessage {
         }
         Message {
             name: self.name,
+            provider_fields: self.provider_fields,
             metadata: self.metadata,
             tags: MessageTags {
                 section: self.section,

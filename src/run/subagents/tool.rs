@@ -317,6 +317,7 @@ impl SubagentTool {
             member: Arc::clone(&self.member),
             tools: tools.cloned().collect(),
             client_tools: Arc::default(),
+            traces: agent.traces,
             served: above.served.of_subagent(&self.subagent, agent),
             approvals: with_own_approvals(&above.approvals, agent),
             hooks: with_inherited(&above.hooks, &agent.hooks),

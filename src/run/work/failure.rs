@@ -152,9 +152,12 @@ impl Failure {
                 let message = "the session whose environment the run uses was removed while it worked";
                 return Self::base_removed(RunPhase::Commit, message);
             }
-            CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {
-                (RunErrorCode::StoreFailed, "the session can't be published")
-            }
+            // A run moves its thread from wherever it points.
+            CommitError::ThreadMoved { .. }
+            | CommitError::ThreadBusy { .. }
+            | CommitError::Exists
+            | CommitError::LeaseLost
+            | CommitError::Store(_) => (RunErrorCode::StoreFailed, "the session can't be published"),
         };
         Self::logged(RunPhase::Commit, code, message, error)
     }

@@ -175,12 +175,20 @@ impl LiveEvents {
         self.ctx.clock.now()
     }
 
-    /// Allows only the events of the end from now on. Returns the number of the last of them, for a
-    /// run that ends with this status.
-    pub(in crate::run) fn begin_end(&self, status: RunStatus) -> u64 {
+    /// Allows only the events of the end from now on. Returns the number of the last of them, for
+    /// the run as it ends.
+    pub(in crate::run) fn begin_end(&self, ended: &RunSummary) -> u64 {
         let mut state = self.state.lock();
         state.is_ending = true;
-        state.sequence + EndEvents::count(status)
+        state.sequence + EndEvents::count(ended)
+    }
+
+    /// Returns the record of the run as it ends, without output.
+    pub(in crate::run) fn record_without_output(&self, ended: RunSummary) -> RunRecord {
+        RunRecord {
+            echo: self.state.lock().run.echo.clone(),
+            ..RunRecord::without_output(ended)
+        }
     }
 
     /// Records the published session.
@@ -291,9 +299,9 @@ impl Drop for LiveEvents {
         summary.status = RunStatus::Failed;
         summary.error = Some(Failure::panicked().into_error());
         summary.end(self.ctx.clock.now());
-        summary.event_count = self.begin_end(summary.status);
+        summary.event_count = self.begin_end(&summary);
         let run_id = summary.run_id;
-        self.end(&Arc::new(RunRecord::without_output(summary)), None);
+        self.end(&Arc::new(self.record_without_output(summary)), None);
         self.ctx.board.run_close(&self.active.tenant, run_id);
     }
 }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use crate::run::context::{ExecutionSlot, RunContext};
 use crate::run::plan::{Member, Team};
 use agent::answers::{ApprovalRule, ClientTool};
+use agent::compilers::Traces;
 use agent::definition::{AgentDefinition, HookConfig};
 use agent::journal::{JournalEntry, Journals, Recorder};
 use agent::state::AgentState;
@@ -48,6 +49,8 @@ pub(super) struct Work {
     pub(super) tools: Vec<String>,
     /// The tools that the caller executes; none for a subagent.
     pub(super) client_tools: Arc<[ClientTool]>,
+    /// The traces of earlier executions that go to the model.
+    pub(super) traces: Traces,
     /// The tools of MCP servers.
     pub(super) served: ServedTools,
     /// The rules about approvals of its ancestors, and its own.

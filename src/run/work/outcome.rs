@@ -63,12 +63,12 @@ impl Outcome {
         let output = state.current_response().to_vec();
         Self {
             record: RunRecord {
-                summary,
                 output,
                 value: state.final_value().cloned(),
                 finish_reason: state.finish_reason().cloned(),
                 stop_signal: state.stop_signal().cloned(),
                 open_calls: open_calls(state),
+                ..live.record_without_output(summary)
             },
             steps: live.steps(),
             is_committed: false,
@@ -99,7 +99,7 @@ impl Outcome {
     fn without_output(live: &LiveEvents, mut summary: RunSummary) -> Self {
         summary.end(live.now());
         Self {
-            record: RunRecord::without_output(summary),
+            record: live.record_without_output(summary),
             steps: live.steps(),
             is_committed: false,
         }
@@ -107,16 +107,19 @@ impl Outcome {
 
     /// Returns whether to publish a session.
     pub(in crate::run) fn publishes(&self, cancellation: &CancellationToken) -> bool {
-        self.record.summary.status.has_session() && !cancellation.is_cancelled()
+        self.record.summary.has_session() && !cancellation.is_cancelled()
     }
 
-    /// Converts the outcome to an outcome without a session, since the run was cancelled or failed.
+    /// Converts the outcome to an outcome without a session, since the run was cancelled or failed,
+    /// or publishes nothing.
     pub(in crate::run) fn unpublished(mut self, cancellation: &CancellationToken) -> Self {
-        self.record.open_calls = Vec::new();
         let summary = &mut self.record.summary;
         if cancellation.is_cancelled() && summary.status != RunStatus::Failed {
             summary.status = RunStatus::Cancelled;
             summary.stop_reason = Some(StopReason::UserRequested);
+        }
+        if !summary.status.has_session() {
+            self.record.open_calls = Vec::new();
         }
         self
     }

@@ -56,7 +56,8 @@ impl ServedTools {
         for (server, problems) in left_out {
             events.emit(AgentEvent::ServerWarned { server, problems });
         }
-        let chosen = plan.overrides.as_ref().and_then(|overrides| overrides.tools.as_ref());
+        let overrides = plan.settings.overrides.as_ref();
+        let chosen = overrides.and_then(|overrides| overrides.tools.as_ref());
         tools.retain(|served| chosen.is_none_or(|chosen| chosen.contains(&served.tool.spec().name)));
         Self {
             tools,

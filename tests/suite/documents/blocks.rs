@@ -9,7 +9,7 @@ use std::path::Path;
 pub(super) struct Block {
     /// The line of its opening fence, from 1.
     pub(super) line: usize,
-    /// The word after the fence: `sh`, `json`, `text`, `toml`.
+    /// The word after the fence: `sh`, `python`, `json`, `text`, `toml`.
     pub(super) language: String,
     /// The text between the fences.
     pub(super) text: String,

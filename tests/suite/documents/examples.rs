@@ -1,5 +1,7 @@
-//! Runs every command of the documents in order, against one service per document, and compares the
-//! responses that they show.
+//! Runs every command and every program of the documents in order, against one service per
+//! document, and compares the responses that they show.
+
+use std::mem;
 
 use super::blocks::{Block, blocks, read};
 use super::known::{Known, as_json, parse_shown};
@@ -48,6 +50,7 @@ pages! {
     tools_over_http: "docs/http-tools.md",
     mcp_servers: "docs/mcp.md",
     agents_as_mcp_tools: "docs/mcp-server.md",
+    clients_of_openai: "docs/openai.md",
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,6 +74,7 @@ async fn run_document(name: &str) {
     let mut known = Known::default();
     let mut given: Option<String> = None;
     let mut compared = 0;
+    let mut is_left_out = false;
     for block in blocks(&text) {
         let failed = |fault: String| -> ! { panic!("{name}:{}: {fault}", block.line) };
         match (block.language.as_str(), block.mark.as_deref()) {
@@ -78,6 +82,13 @@ async fn run_document(name: &str) {
                 check_unshown(given.take()).unwrap_or_else(|fault| failed(fault));
                 given = run_block(&service, &known, &block, mark).unwrap_or_else(|fault| failed(fault));
             }
+            ("python", None) => {
+                check_unshown(given.take()).unwrap_or_else(|fault| failed(fault));
+                let output = service.run_python(&known.translate(&block.text)).transpose();
+                given = output.unwrap_or_else(|fault| failed(fault));
+                is_left_out = given.is_none();
+            }
+            ("json" | "text", None) if mem::take(&mut is_left_out) => (),
             ("json" | "text", None) => {
                 let Some(given) = given.take() else {
                     failed("no command stands before this answer".to_owned())

@@ -17,7 +17,7 @@ const WRITE: &str = "AGENT_RUNTIME_TEST_WRITE_DOCUMENTS";
 /// The most characters of a line of text.
 const WIDTH: usize = 100;
 /// The methods of a path, in the order of their rows.
-const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The most names of a type that stand in a row.
 const MAX_NAMES: usize = 6;
 

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use tempfile::TempDir;
+use test_support::languages::openai_clients_of_python;
 use test_support::raw_server::{RawReply, RawRequest, RawServer};
 use values::json::Value;
 
@@ -113,8 +114,19 @@ impl Service {
             commands.replace(SHOWN, &self.address).replace(API, &self.api.url("")),
             lines.join("\n")
         );
-        let done = Command::new("sh")
-            .args(["-c", &script])
+        self.output(Command::new("sh").args(["-c", &script]))
+    }
+
+    /// Runs a program in Python with the clients of OpenAI's API, and returns its output; `None` if
+    /// they are neither there nor required.
+    pub(super) fn run_python(&self, program: &str) -> Option<Result<String, String>> {
+        let python = openai_clients_of_python()?;
+        let program = program.replace(SHOWN, &self.address);
+        Some(self.output(Command::new(python).args(["-c", &program])))
+    }
+
+    fn output(&self, command: &mut Command) -> Result<String, String> {
+        let done = command
             .current_dir(self.folder.path())
             .env_clear()
             .envs(self.environment.iter().cloned())
@@ -125,7 +137,8 @@ impl Service {
         if done.status.success() {
             Ok(shown)
         } else {
-            Err(format!("the commands failed with {}:\n{shown}", done.status))
+            let errors = String::from_utf8_lossy(&done.stderr);
+            Err(format!("the commands failed with {}:\n{shown}{errors}", done.status))
         }
     }
 }

@@ -12,6 +12,7 @@ mod deferred_tools;
 mod disconnects;
 mod drivers;
 mod failures;
+mod for_this_run;
 mod hooks;
 mod http_tools;
 mod idempotency;

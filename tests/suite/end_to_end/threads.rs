@@ -24,6 +24,10 @@ on_every_store!(
     an_interrupting_run_has_the_agent_of_the_run_that_gives_way,
     a_run_retains_its_agent_when_the_run_ahead_publishes_nothing,
     a_fork_leaves_the_thread_alone,
+    a_run_starts_from_a_chosen_session_and_moves_the_thread,
+    a_run_starts_from_none_on_a_thread_that_has_a_session,
+    a_chosen_start_waits_for_its_turn,
+    bad_starts_are_refused,
     files_that_arrive_during_a_run_lose_no_turn,
     a_thread_that_was_taken_away_begins_anew
 );
@@ -291,6 +295,97 @@ async fn a_fork_leaves_the_thread_alone(database: TestDatabase) {
     app.gate.open(1);
     let first = app.ended(&first).await;
     assert_eq!(first["base_session_id"], root["session_id"]);
+    assert_eq!(at(&app).await, first["session_id"]);
+    app.finish().await;
+}
+
+async fn a_run_starts_from_a_chosen_session_and_moves_the_thread(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = on_thread(&app, "one").await;
+    let second = on_thread(&app, "two").await;
+    for mode in ["sync", "async"] {
+        let from = json!({"thread": "t", "thread_from": {"session_id": first["session_id"]}});
+        let run = app.post("/v1/runs", &request(mode, "instead", from)).await.ok();
+        let run = app.ended(&run).await;
+        assert_members!(run, {
+            "status": "completed", "thread": "t", "base_session_id": first["session_id"], "thread_moved": true,
+        });
+        assert_eq!(at(&app).await, run["session_id"]);
+        assert_eq!(app.get("/v1/threads/t/messages").await["total"], 4);
+    }
+    // The turn that was left behind is still there.
+    app.get(&session_path(&second, "")).await;
+    assert_eq!(app.get("/v1/threads/t").await["run_count"], 4);
+    app.finish().await;
+}
+
+async fn a_run_starts_from_none_on_a_thread_that_has_a_session(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    on_thread(&app, "one").await;
+    for mode in ["sync", "async"] {
+        let from = json!({"thread": "t", "thread_from": {"session_id": null}});
+        let run = app.post("/v1/runs", &request(mode, "anew", from)).await.ok();
+        let run = app.ended(&run).await;
+        assert_members!(run, {"status": "completed", "base_session_id": null, "thread_moved": true});
+        assert_eq!(at(&app).await, run["session_id"]);
+        assert_eq!(app.get("/v1/threads/t/messages").await["total"], 2);
+    }
+    app.finish().await;
+}
+
+async fn a_chosen_start_waits_for_its_turn(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let root = on_thread(&app, "root").await;
+    let active = app.begin("wait", json!({"thread": "t"})).await;
+    app.gate.until_waiting(1).await;
+    let from = json!({"session_id": root["session_id"]});
+    let refused = json!({"thread": "t", "thread_from": from});
+    app.post("/v1/runs", &request("async", "edit", refused))
+        .await
+        .assert_problem("thread_busy");
+    let queued = json!({"thread": "t", "thread_from": from, "if_busy": "interrupt"});
+    let edited = app.begin("edit", queued).await;
+    let aside = json!({"thread": "t", "thread_from": {"session_id": null}, "if_busy": "fork"});
+    let aside = app.begin("aside", aside).await;
+    let aside = app.ended(&aside).await;
+    assert_members!(aside, {"status": "completed", "base_session_id": null, "thread_moved": null});
+    let active = app.ended(&active).await;
+    assert_eq!(active["status"], "stopped");
+    let edited = app.ended(&edited).await;
+    assert_members!(edited, {
+        "status": "completed", "base_session_id": root["session_id"], "thread_moved": true,
+    });
+    assert_eq!(at(&app).await, edited["session_id"]);
+    app.finish().await;
+}
+
+async fn bad_starts_are_refused(database: TestDatabase) {
+    let app = GatedApp::start(&database, &[]).await;
+    let first = on_thread(&app, "one").await;
+    let nowhere = json!({"session_id": "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11"});
+    let session = json!({"session_id": first["session_id"]});
+    for (more, code, pointer) in [
+        (json!({"thread_from": session}), "invalid_field", "/thread_from"),
+        (
+            json!({"thread": "t", "thread_from": {}}),
+            "missing_field",
+            "/thread_from/session_id",
+        ),
+        (
+            json!({"thread": "t", "thread_from": {"session_id": "x"}}),
+            "malformed_id",
+            "/thread_from/session_id",
+        ),
+        (
+            json!({"thread": "t", "thread_from": session, "base_session_id": first["session_id"]}),
+            "invalid_field",
+            "/thread",
+        ),
+        (json!({"thread": "t", "thread_from": nowhere}), "session_not_found", ""),
+    ] {
+        let answer = app.post("/v1/runs", &request("sync", "two", more)).await;
+        answer.assert_problem_at(code, pointer);
+    }
     assert_eq!(at(&app).await, first["session_id"]);
     app.finish().await;
 }

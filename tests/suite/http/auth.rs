@@ -21,6 +21,7 @@ const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41
 on_every_store! {
     a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon,
     what_belongs_to_another_tenant_is_not_there,
+    a_key_that_may_write_removes_single_sessions,
     a_write_shows_no_contents_to_a_key_that_may_not_read,
 }
 
@@ -230,22 +231,19 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
         .await
         .ok();
     let (run_id, session_id) = (run["run_id"].as_str().unwrap(), run["session_id"].as_str().unwrap());
-    call(
-        service,
-        &ours,
-        "PUT",
-        "/v1/agents/private",
-        Some(&json!({"model": "mock/echo"})),
-    )
-    .await
-    .ok();
     let put = json!({"session_id": session_id});
-    call(service, &ours, "PUT", "/v1/threads/private", Some(&put))
-        .await
-        .ok();
+    for (path, body) in [
+        ("/v1/agents/private", &json!({"model": "mock/echo"})),
+        ("/v1/threads/private", &put),
+    ] {
+        call(service, &ours, "PUT", path, Some(body)).await.ok();
+    }
     let message = json!({"id": "1", "input": "hi"});
     let answers = json!({"deny_open": true});
     let continued = json!({"input": "hi", "base_session_id": session_id});
+    let rewound = json!({"input": "hi", "thread": "t", "thread_from": {"session_id": session_id}});
+    let files = json!({"changes": [{"path": "a", "content": "b"}]});
+    let title = json!({"title": "Mine"});
     let table = [
         ("GET", format!("/v1/runs/{run_id}"), None, "run_not_found"),
         ("GET", format!("/v1/runs/{run_id}/steps"), None, "run_not_found"),
@@ -271,6 +269,21 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
             None,
             "thread_not_found",
         ),
+        ("GET", "/v1/threads/private/files".to_owned(), None, "thread_not_found"),
+        (
+            "POST",
+            "/v1/threads/private/files".to_owned(),
+            Some(&files),
+            "thread_not_found",
+        ),
+        (
+            "PATCH",
+            "/v1/threads/private".to_owned(),
+            Some(&title),
+            "thread_not_found",
+        ),
+        ("POST", "/v1/threads".to_owned(), Some(&put), "session_not_found"),
+        ("POST", "/v1/runs".to_owned(), Some(&rewound), "session_not_found"),
         ("DELETE", "/v1/threads/private".to_owned(), None, "thread_not_found"),
         ("PUT", "/v1/threads/stolen".to_owned(), Some(&put), "session_not_found"),
         ("GET", "/v1/agents/private".to_owned(), None, "agent_not_found"),
@@ -287,11 +300,27 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
         answer.assert_problem("session_not_found");
     }
     for path in ["/v1/runs", "/v1/sessions", "/v1/threads"] {
-        assert_eq!(
-            call(service, &theirs, "GET", path, None).await.ok()["data"],
-            json!([]),
-            "{path}"
-        );
+        let listed = call(service, &theirs, "GET", path, None).await.ok();
+        assert_eq!(listed["data"], json!([]), "{path}");
+    }
+}
+
+async fn a_key_that_may_write_removes_single_sessions(service: &Service) {
+    let (_, writer) = service.make_key("default", &[Scope::RunsWrite]).await;
+    let run = async |base: &Value| {
+        let body = json!({"input": "hi", "base_session_id": base});
+        let run = call(service, &writer, "POST", "/v1/runs", Some(&body)).await.ok();
+        run["session_id"].clone()
+    };
+    let root = run(&Value::Null).await;
+    let child = run(&root).await;
+    let path = |session: &Value| format!("/v1/sessions/{}", session.as_str().unwrap());
+    let delete = async |path: &str| call(service, &writer, "DELETE", path, None).await;
+    let with_child = format!("{}?descendants=true", path(&root));
+    delete(&with_child).await.assert_problem("missing_scope");
+    delete(&path(&root)).await.assert_problem("session_has_descendants");
+    for session in [&child, &root] {
+        assert_eq!(delete(&path(session)).await.status, 204);
     }
 }
 

@@ -100,6 +100,9 @@ async fn conversations_move_from_sqlite_to_postgres() {
     // A thread may point to a session that others continue.
     from.call(Method::PUT, "/v1/threads/back", Some(json!({"session_id": root})))
         .await;
+    let details = json!({"title": "Back", "metadata": {"user": "ada"}});
+    from.call(Method::PATCH, "/v1/threads/back", Some(details.clone()))
+        .await;
 
     let (copies, notes) = copy(&from, &to).await;
     assert_eq!(notes, "");
@@ -114,6 +117,8 @@ async fn conversations_move_from_sqlite_to_postgres() {
         let moved = to.get(&format!("/v1/threads/{thread}")).await;
         assert_eq!(moved["session_id"], json!(copies[session]), "{thread}");
     }
+    let back = to.get("/v1/threads/back").await;
+    assert_eq!(json!({"title": back["title"], "metadata": back["metadata"]}), details);
     assert_eq!(
         to.get("/v1/agents/ours").await["version"],
         from.get("/v1/agents/ours").await["version"]

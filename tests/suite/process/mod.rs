@@ -33,6 +33,7 @@ mod logs;
 mod lost_events;
 #[cfg(target_os = "linux")]
 mod memory;
+mod openai_clients;
 mod outages;
 #[cfg(target_os = "linux")]
 mod packages;

@@ -34,6 +34,13 @@ pub enum AnswerContent {
         /// Whether the tool failed.
         is_error: bool,
     },
+    /// The result of a client tool, as parts for the model.
+    Parts {
+        /// Texts, images and documents.
+        content: Vec<ContentPart>,
+        /// Whether the tool failed.
+        is_error: bool,
+    },
     /// The call may be executed.
     Approve {
         /// Whether the approval covers later calls.
@@ -196,11 +203,19 @@ fn check(call: &OpenCall, content: &AnswerContent) -> Result<(), (&'static str, 
         checked.map_err(|violations| fault(format!("it does not fit the schema of {}: {violations}", call.tool)))
     };
     match (call.kind, content) {
-        (OpenCallKind::Client, AnswerContent::Result { is_error: true, .. })
+        (
+            OpenCallKind::Client,
+            AnswerContent::Result { is_error: true, .. } | AnswerContent::Parts { is_error: true, .. },
+        )
         | (OpenCallKind::Client | OpenCallKind::Approval | OpenCallKind::Input, AnswerContent::Deny { .. })
         | (OpenCallKind::Approval, AnswerContent::Approve { remember: false }) => Ok(()),
         (OpenCallKind::Client, AnswerContent::Result { value, .. })
         | (OpenCallKind::Input, AnswerContent::Result { value, is_error: false }) => fitting("result", value),
+        (OpenCallKind::Client, AnswerContent::Parts { .. }) if call.response_schema == Value::Bool(true) => Ok(()),
+        (OpenCallKind::Client | OpenCallKind::Input, AnswerContent::Parts { .. }) => Err((
+            "content",
+            format!("{} has a schema for its result: give a value as `result`", call.tool),
+        )),
         (OpenCallKind::Approval, AnswerContent::Edit { arguments }) => {
             fitting("arguments", &Value::Object(arguments.clone()))
         }
@@ -209,7 +224,7 @@ fn check(call: &OpenCall, content: &AnswerContent) -> Result<(), (&'static str, 
             "remember",
             "the agent does not allow to remember this approval".to_owned(),
         )),
-        (OpenCallKind::Approval, AnswerContent::Result { .. }) => {
+        (OpenCallKind::Approval, AnswerContent::Result { .. } | AnswerContent::Parts { .. }) => {
             let message = "the call needs a decision, and the service executes the tool";
             Err(("result", message.to_owned()))
         }
@@ -242,6 +257,10 @@ fn resolved(call: &OpenCall, content: Option<&AnswerContent>, now: Timestamp) ->
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             })],
+            is_error: *is_error,
+        },
+        Some(AnswerContent::Parts { content, is_error }) => ResolvedAnswer::Result {
+            content: content.clone(),
             is_error: *is_error,
         },
         Some(AnswerContent::Approve { .. }) => ResolvedAnswer::Approved,

@@ -36,37 +36,54 @@ pub struct ClientTool {
     pub expires_after_seconds: Option<u32>,
 }
 
+/// A fault of a list of client tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientToolFault {
+    /// The index and the field of the tool at fault; `None` if the list is too long.
+    pub at: Option<(usize, &'static str)>,
+    /// What is wrong.
+    pub message: String,
+}
+
 fn no_arguments() -> Value {
     json!({"type": "object", "additionalProperties": false})
 }
 
 impl ClientTool {
-    /// Checks the client tools of an agent that has the named other tools. The error says what is
-    /// wrong.
-    pub fn check_all(tools: &[Self], others: &[String]) -> Result<(), String> {
+    /// Checks the client tools of an agent that has the named other tools.
+    pub fn check_all(tools: &[Self], others: &[String]) -> Result<(), ClientToolFault> {
         if tools.len() > MAX_CLIENT_TOOLS {
-            return Err(format!("the most are {MAX_CLIENT_TOOLS}"));
+            let message = format!("the most are {MAX_CLIENT_TOOLS}");
+            return Err(ClientToolFault { at: None, message });
         }
         for (index, tool) in tools.iter().enumerate() {
             let name = &tool.name;
+            let fault = |field, message| {
+                let at = Some((index, field));
+                ClientToolFault { at, message }
+            };
             if !ToolSpec::is_valid_name(name) {
                 let rule = "a tool is named by 1 to 64 letters, digits, `-` and `_`";
-                return Err(format!("{rule}, not {name:?}"));
+                return Err(fault("name", format!("{rule}, not {name:?}")));
             }
             if others.contains(name) || tools[..index].iter().any(|other| other.name == *name) {
-                return Err(format!("two tools would be named {name:?}"));
+                return Err(fault("name", format!("two tools would be named {name:?}")));
             }
-            tool.check().map_err(|fault| format!("the tool {name:?}: {fault}"))?;
+            let checked = tool.check();
+            checked.map_err(|(field, message)| fault(field, format!("the tool {name:?}: {message}")))?;
         }
         Ok(())
     }
 
-    fn check(&self) -> Result<(), String> {
-        JsonSchema::compile_object(&self.parameters).map_err(|error| format!("its parameters: {error}"))?;
+    /// Checks all but the name. The error has the field at fault.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        JsonSchema::compile_object(&self.parameters)
+            .map_err(|error| ("parameters", format!("its parameters: {error}")))?;
         if let Some(schema) = &self.response_schema {
-            JsonSchema::compile(schema).map_err(|error| format!("its response_schema: {error}"))?;
+            JsonSchema::compile(schema)
+                .map_err(|error| ("response_schema", format!("its response_schema: {error}")))?;
         }
-        check_expiry(self.expires_after_seconds)
+        check_expiry(self.expires_after_seconds).map_err(|message| ("expires_after_seconds", message))
     }
 
     /// Returns the tool as executors know it.

@@ -24,7 +24,7 @@ mod rules;
 pub use self::answer::{Answer, AnswerContent, AnswerFault, Answers, ResolvedAnswer, ResolvedAnswers, resolve_answers};
 pub use self::answered_step::{AnsweredStep, OpenStepFault};
 pub use self::approval::{ApprovalChoice, ApprovalRule};
-pub use self::client_tool::ClientTool;
+pub use self::client_tool::{ClientTool, ClientToolFault};
 pub(super) use self::open_step::{OpenUse, suspended};
 pub(super) use self::rules::Need;
 pub use self::rules::{AnswerExpiry, AnswerRules};

@@ -41,8 +41,8 @@ pub(super) enum StoredCall {
 }
 
 /// Returns the step for the record of the execution, with the executions of the calls that have
-/// ended, and the step for the session. The export of the session sets its run and its number of
-/// messages.
+/// ended, and the step for the session. The export of the session sets its run, its number of
+/// messages and the client tools of the request.
 pub(crate) fn suspended(
     mut step: AgentStep,
     ended: Vec<Option<ToolExecution>>,
@@ -73,6 +73,7 @@ pub(crate) fn suspended(
         run_id: None,
         message_count: 0,
         open_calls,
+        client_tools: Vec::new(),
         // Only maps with other keys than texts can't be written, and a step has none.
         step: serde_json::to_value(stored).unwrap_or_default(),
     };

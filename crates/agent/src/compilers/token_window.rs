@@ -43,7 +43,7 @@ impl Compiler for TokenWindow {
         let input_size = |id: &ExecutionId| inputs.get(id).copied().unwrap_or_default();
         let summary = reading.summary.iter().map(|summary| message_tokens(&summary.message));
         let fixed = summary.sum::<u64>() + current.iter().map(input_size).sum::<u64>();
-        let system = estimated_tokens(state.context().system_prompt.len() as u64);
+        let system = estimated_tokens(state.context().prompt_bytes());
         let mut left = self.max_tokens.saturating_sub(fixed + system);
 
         // Calls and their results are one block.

@@ -240,8 +240,42 @@ impl AgentDefinition {
     pub const NAME_RULE: &'static str =
         "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and is neither `.` nor `..`";
 
-    /// Returns the names of the tools that requests can restrict: first tools of the service, and
-    /// then tools that the caller executes.
+    /// Makes the agent that has nothing but a model. It is named like the model, so no other agent
+    /// has its name.
+    pub fn of_model(model: ModelRef) -> Self {
+        Self {
+            name: model.to_string(),
+            description: String::new(),
+            system_prompt: String::new(),
+            driver: DriverKind::default(),
+            script: Vec::new(),
+            model: Some(model),
+            models: Vec::new(),
+            parameters: ModelParameters::default(),
+            tools: Vec::new(),
+            mcp: Vec::new(),
+            deferred_tools: Vec::new(),
+            client_tools: Vec::new(),
+            approvals: Vec::new(),
+            provider_tools: ProviderTools::new(),
+            parallel_tool_calls: true,
+            subagents: Vec::new(),
+            max_depth: MAX_DEPTH,
+            budget: ExecutionBudget::default(),
+            response_format: ResponseFormat::default(),
+            max_corrections: MAX_CORRECTIONS,
+            compiler: CompilerConfig::default(),
+            traces: Traces::default(),
+            hooks: Vec::new(),
+            error_policy: ErrorPolicy::default(),
+            durability: DurabilityChoice::default(),
+            webhook: None,
+            metadata: Object::new(),
+        }
+    }
+
+    /// Returns the names of the tools that requests can restrict: those of the service, and then
+    /// those that the caller executes.
     pub fn tool_names(&self) -> Vec<String> {
         let client_tools = self.client_tools.iter().map(|tool| &tool.name);
         self.tools.iter().chain(client_tools).cloned().collect()
@@ -251,7 +285,7 @@ impl AgentDefinition {
     pub fn check_client_tools(&self) -> Result<(), String> {
         let subagents = self.subagents.iter().map(SubagentConfig::tool_name);
         let others: Vec<_> = self.tools.iter().cloned().chain(subagents).collect();
-        ClientTool::check_all(&self.client_tools, &others)
+        ClientTool::check_all(&self.client_tools, &others).map_err(|fault| fault.message)
     }
 
     /// Returns the models, the preferred one first.

@@ -322,7 +322,17 @@ fn tool_choice(state: &AgentState, parameters: &ModelParameters, tools: &[ToolSp
     Ok(choice)
 }
 
+/// Returns the rendered prompt, and after it the instructions of the execution.
 async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<str>, AgentError> {
+    let prompt = rendered_prompt(ports, state).await?;
+    Ok(match &state.context().instructions {
+        Some(instructions) if prompt.is_empty() => Arc::clone(instructions),
+        Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
+        None => prompt,
+    })
+}
+
+async fn rendered_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<str>, AgentError> {
     let context = state.context();
     if !is_template(&context.system_prompt) {
         return Ok(context.system_prompt.as_str().into());

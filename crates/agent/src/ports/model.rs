@@ -95,6 +95,11 @@ pub trait ModelCatalog: Send + Sync + fmt::Debug {
             Err(error) => Err(error),
         }
     }
+
+    /// Lists the models that the operator has named. A provider without a list offers further ones.
+    fn names(&self) -> Vec<ModelRef> {
+        Vec::new()
+    }
 }
 
 /// The error of a name that leads to no model.

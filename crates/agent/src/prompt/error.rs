@@ -3,7 +3,7 @@
 use minijinja::ErrorKind;
 
 /// The most bytes of a template, and of a rendered prompt.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ impl From<minijinja::Error> for PromptError {
     fn from(source: minijinja::Error) -> Self {
         // Writing fails only if the rendered prompt is too large.
         let detail = match source.kind() {
-            ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
+            ErrorKind::WriteFailure => format!("it comes to more than {MAX_PROMPT_BYTES} bytes"),
             ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
             kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
         };

@@ -16,8 +16,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::StringInput;
 use minijinja::{Environment, UndefinedBehavior, context, filters, tests};
 
-use self::error::MAX_BYTES;
-pub use self::error::PromptError;
+pub use self::error::{MAX_PROMPT_BYTES, PromptError};
 use self::guard::{Scanned, scan};
 use self::template_values::{Allowance, longest_entry, object_of};
 use values::json::{Object, Value};
@@ -79,8 +78,8 @@ pub fn check_prompt(template: &str) -> Result<(), PromptError> {
 }
 
 fn check_length(template: &str) -> Result<(), PromptError> {
-    if template.len() > MAX_BYTES {
-        return Err(PromptError::new(format!("it has more than {MAX_BYTES} bytes")));
+    if template.len() > MAX_PROMPT_BYTES {
+        return Err(PromptError::new(format!("it has more than {MAX_PROMPT_BYTES} bytes")));
     }
     Ok(())
 }
@@ -115,7 +114,7 @@ struct BoundedText(Vec<u8>);
 
 impl io::Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_BYTES {
+        if self.0.len() + bytes.len() > MAX_PROMPT_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.0.extend_from_slice(bytes);

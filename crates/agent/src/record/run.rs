@@ -95,6 +95,9 @@ pub struct RunSummary {
     pub run_id: RunId,
     /// The session that it publishes; readable once the run has completed or stopped.
     pub session_id: SessionId,
+    /// Whether it publishes its session. Otherwise its stored record has no output.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub publishes: bool,
     /// The session that it continues.
     pub base_session_id: Option<SessionId>,
     /// The agent's name.
@@ -167,9 +170,26 @@ pub struct RunRecord {
     /// The calls that wait for answers of the caller, if the run ended because of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_calls: Vec<OpenCall>,
+    /// The request as its caller wrote it, if the interface that the caller uses returns it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Arc<Object>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 impl RunSummary {
+    /// Returns whether the run has published its session.
+    pub fn has_session(&self) -> bool {
+        self.publishes && self.status.has_session()
+    }
+
     /// Records when the work began, never before the run was accepted. Clocks of machines differ
     /// and may be set back.
     pub fn begin(&mut self, at: Timestamp) {
@@ -197,6 +217,17 @@ impl RunRecord {
             finish_reason: None,
             stop_signal: None,
             open_calls: Vec::new(),
+            echo: None,
+        }
+    }
+
+    /// Returns the record without anything that the caller or a model wrote, except the metadata.
+    #[must_use]
+    pub fn without_contents(self) -> Self {
+        Self {
+            finish_reason: self.finish_reason,
+            stop_signal: self.stop_signal,
+            ..Self::without_output(self.summary)
         }
     }
 

@@ -5,9 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use values::clock::Timestamp;
 use values::ids::SessionId;
+use values::json::Object;
 
 /// The longest name of a thread, in bytes.
 const MAX_LENGTH: usize = 128;
@@ -25,19 +27,29 @@ pub struct ThreadName(Arc<str>);
 pub struct ParseThreadNameError;
 
 /// A thread: a named pointer to a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = Thread)]
 pub struct ThreadRecord {
     /// The name of the thread.
     pub name: ThreadName,
+    /// The title of the conversation.
+    pub title: Option<String>,
+    /// The key-value pairs of the thread. They are not those of its sessions.
+    pub metadata: Object,
     /// The session that the thread points to; null until its first run has published one.
     pub session_id: Option<SessionId>,
+    /// The agent of that session.
+    pub agent: Option<String>,
+    /// The number of messages of that session.
+    pub message_count: u64,
+    /// How many runs have moved the thread to their session.
+    pub run_count: u64,
     /// How many times the thread was moved. To make a move conditional, use `expected_session_id`.
     pub version: u64,
     /// When the thread was created.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
-    /// When the thread was last moved.
+    /// When the thread was last moved, or its title or metadata changed.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub updated_at: Timestamp,
 }
@@ -46,6 +58,12 @@ impl ThreadName {
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<Uuid> for ThreadName {
+    fn from(uuid: Uuid) -> Self {
+        Self(Arc::from(uuid.to_string()))
     }
 }
 

@@ -24,9 +24,9 @@ use values::usage::Usage;
 pub struct RunSummaryView {
     /// Names the run.
     run_id: RunId,
-    /// The session that the run publishes. The id is reserved from the start; the session is
-    /// readable once the run is `completed`, `stopped` or `waiting`.
-    session_id: SessionId,
+    /// The session that the run publishes; null if it publishes none. The id is reserved from the
+    /// start; the session is readable once the run is `completed`, `stopped` or `waiting`.
+    session_id: Option<SessionId>,
     /// The session that the run continues.
     base_session_id: Option<SessionId>,
     /// The name of the agent.
@@ -130,7 +130,7 @@ impl From<RunSummary> for RunSummaryView {
         let worked = run.started_at.zip(run.completed_at).map(|(from, until)| until - from);
         Self {
             run_id: run.run_id,
-            session_id: run.session_id,
+            session_id: run.publishes.then_some(run.session_id),
             base_session_id: run.base_session_id,
             agent: run.agent,
             agent_version: run.agent_version,

@@ -149,6 +149,7 @@ fn shared_context(context: &AgentContext) -> impl PartialEq + '_ {
     (
         &context.metadata,
         &context.system_prompt,
+        &context.instructions,
         &context.response_format,
         &context.overrides,
         &context.waiting,

@@ -279,6 +279,13 @@ impl AgentState {
         self
     }
 
+    /// Sets the text after the system prompt, for this execution only.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: Option<Arc<str>>) -> Self {
+        self.context.instructions = instructions;
+        self
+    }
+
     /// Sets the format of final completions.
     #[must_use]
     pub fn with_response_format(mut self, response_format: ResponseFormat) -> Self {

@@ -89,6 +89,9 @@ pub struct AgentContext {
     pub metadata: Object,
     /// Instructions above the conversation: a template over variables and metadata.
     pub system_prompt: String,
+    /// Text after the system prompt, for this execution only. It is no template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Arc<str>>,
     /// The format of final completions.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
@@ -104,4 +107,12 @@ pub struct AgentContext {
     /// The definitions of tools of servers that the session has accepted.
     #[serde(skip_serializing_if = "ToolPins::is_empty")]
     pub tool_pins: ToolPins,
+}
+
+impl AgentContext {
+    /// Returns the bytes of the text above the conversation, before the prompt is rendered.
+    pub fn prompt_bytes(&self) -> u64 {
+        let instructions = self.instructions.as_ref().map_or(0, |text| text.len());
+        (self.system_prompt.len() + instructions) as u64
+    }
 }

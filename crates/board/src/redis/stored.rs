@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::LiveRun;
 use agent::record::{RunEvent, RunSummary, StepRecord};
-use values::json::Value;
+use values::json::{Object, Value};
 use values::message::Message;
 use values::session::OpenCall;
 
@@ -52,6 +52,7 @@ struct WorkWriting<'a> {
     value: &'a Option<Value>,
     steps: &'a [Arc<StepRecord>],
     open_calls: &'a [OpenCall],
+    echo: &'a Option<Arc<Object>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -61,6 +62,8 @@ struct Work {
     steps: Vec<Arc<StepRecord>>,
     #[serde(default)]
     open_calls: Vec<OpenCall>,
+    #[serde(default)]
+    echo: Option<Arc<Object>>,
 }
 
 /// Encodes a run. If that fails, logs the error and returns `None`.
@@ -70,6 +73,7 @@ pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
         value: &run.value,
         steps: &run.steps,
         open_calls: &run.open_calls,
+        echo: &run.echo,
     };
     let written = write(&run.summary, usize::MAX).and_then(|summary| Ok((summary, write(work, MAX_WORK_BYTES)?)));
     match written {
@@ -99,11 +103,13 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
         value,
         steps,
         open_calls,
+        echo,
     } = work.and_then(read).unwrap_or_default();
     Some(LiveRun {
         output,
         value,
         open_calls,
+        echo,
         steps,
         ..run
     })

@@ -10,7 +10,7 @@ use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
 use agent::definition::AgentDefinition;
 use agent::record::{RunRecord, RunStatus, StepRecord};
 use agent::state::{FinishReason, StopSignal};
-use values::json::{Value, canonical_bytes, present};
+use values::json::{Object, Value, canonical_bytes, present};
 use values::message::Message;
 use values::session::{EnvironmentState, Hash, OpenCall, hash_definition, hash_environment};
 
@@ -31,6 +31,8 @@ pub(crate) struct StoredOutput {
     pub(crate) stop_signal: Option<StopSignal>,
     #[serde(default)]
     pub(crate) open_calls: Vec<OpenCall>,
+    #[serde(default)]
+    pub(crate) echo: Option<Arc<Object>>,
 }
 
 #[derive(Serialize)]
@@ -45,6 +47,8 @@ struct OutputRef<'a> {
     stop_signal: Option<&'a StopSignal>,
     #[serde(skip_serializing_if = "<[OpenCall]>::is_empty")]
     open_calls: &'a [OpenCall],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    echo: Option<&'a Object>,
 }
 
 /// Encodes the output of a run, with or without its messages. An output without anything takes no
@@ -58,6 +62,7 @@ pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Pa
         finish_reason: record.finish_reason.as_ref().filter(|reason| !is_usual(reason)),
         stop_signal: record.stop_signal.as_ref(),
         open_calls: &record.open_calls,
+        echo: record.echo.as_deref(),
     };
     let bytes = serde_json::to_vec(&output).map_err(EncodeError::Json)?;
     Payload::encode(RUN_VERSION, if bytes == EMPTY_OUTPUT { Vec::new() } else { bytes })

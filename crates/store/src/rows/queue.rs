@@ -42,6 +42,8 @@ written_row! {
         pub(crate) run_id: Uuid,
         pub(crate) thread: Option<String>,
         pub(crate) moves_thread: bool,
+        /// Whether it begins at the session to which its thread points then.
+        pub(crate) follows_thread: bool,
         /// Whether it waits for the active run of its thread.
         pub(crate) is_held: bool,
         pub(crate) priority: i16,

@@ -54,6 +54,7 @@ table_row! {
         answered_by: Option<String>,
         /// The run that has answered the open calls.
         answer_run_id: Option<Uuid>,
+        publishes: bool,
     }
 }
 
@@ -92,6 +93,7 @@ impl RunRow {
             cost_known_part: run.usage.cost_known_part.map(Cost::dollars),
             answered_by: run.answered_by.as_ref().map(ToString::to_string),
             answer_run_id: run.answer_run_id.map(RunId::as_uuid),
+            publishes: run.publishes,
         })
     }
 }
@@ -127,6 +129,7 @@ impl TryFrom<RunRow> for RunSummary {
             durability: name.parse("durability", &row.durability)?,
             thread: thread.map(|thread| name.parse("thread", thread)).transpose()?,
             thread_moved: row.thread_moved,
+            publishes: row.publishes,
             error: row
                 .error
                 .as_deref()
@@ -303,6 +306,7 @@ impl TryFrom<RunRecordRow> for RunRecord {
             value: stored.value,
             stop_signal: stored.stop_signal,
             open_calls: stored.open_calls,
+            echo: stored.echo,
         })
     }
 }

@@ -35,6 +35,7 @@ table_row! {
         schema_version: i16,
         agent: String,
         agent_version: Option<Vec<u8>>,
+        thread: Option<String>,
         root_hash: Vec<u8>,
         environment_hash: Vec<u8>,
         context_hash: Vec<u8>,
@@ -64,6 +65,7 @@ impl SessionRow {
             schema_version: SESSION_VERSION,
             agent: head.agent.clone(),
             agent_version: head.agent_version.map(bytes),
+            thread: head.thread.clone(),
             root_hash: bytes(head.root_hash),
             environment_hash: bytes(head.environment_hash),
             context_hash: bytes(head.context_hash),
@@ -88,6 +90,7 @@ impl TryFrom<SessionRow> for SessionHead {
             parent_session_id: row.parent_session_id.map(SessionId::from_uuid),
             run_id: row.run_id.map(RunId::from_uuid),
             subagent_of: row.subagent_of.map(SessionId::from_uuid),
+            thread: row.thread,
             agent: row.agent,
             agent_version,
             agent_instance: AgentInstance {

@@ -28,7 +28,13 @@ pub(crate) use line_to_position;
 /// stand in each statement that uses them.
 macro_rules! without_session {
     ($alias:literal) => {
-        concat!($alias, ".status not in ('completed', 'stopped', 'waiting', 'answered')")
+        concat!(
+            "(not ",
+            $alias,
+            ".publishes or ",
+            $alias,
+            ".status not in ('completed', 'stopped', 'waiting', 'answered'))"
+        )
     };
 }
 pub(crate) use without_session;

@@ -9,6 +9,7 @@ use super::queue::{end_complete, lease_lock};
 use super::refusal::{CommitOutcome, Refusal};
 use super::session_lookup::session_lookup;
 use super::statement::Statement;
+use super::threads::active_run;
 use crate::error::{CommitError, StoreError};
 use crate::new_commit::{NewCommit, NewSession, OPERATION, Positions};
 use crate::rows::values;
@@ -65,7 +66,7 @@ async fn commit_write_in_txn<E: Engine>(
         None => false,
     };
     if let Some(thread) = &commit.thread {
-        connection.execute(thread_statement(own, thread)).await?;
+        thread_move(connection, own, thread, end.is_some()).await?;
     }
     let mut children = Vec::with_capacity(commit.children.len());
     for child in &commit.children {
@@ -97,14 +98,38 @@ async fn environment_share<E: Engine>(connection: &mut Connection<'_>, commit: &
         .ok_or(Refusal::Repeated(CommitError::MissingEnvironment))
 }
 
-/// Moves a thread. It still points to the session from which the run began, since no other request
-/// moves the thread of an active run.
-fn thread_statement<'v>(session: &'v NewSession, thread: &'v ThreadName) -> Statement<'v> {
-    let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
+/// Moves a thread. Nobody else moves the thread of an active run, so the end of a run moves it from
+/// wherever it points. A change without a run moves it only from the session that it changes, and
+/// looks for active runs with the row of the thread locked, as `threads.rs` does.
+async fn thread_move(
+    connection: &mut Connection<'_>,
+    session: &NewSession,
+    thread: &ThreadName,
+    ends_run: bool,
+) -> Result<(), Refusal> {
+    let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4,
+            run_count = run_count + $5
         where tenant = $1 and name = $2";
-    let head = &session.head;
-    let values = values![&session.tenant, thread, head.session_id, head.created_at];
-    Statement::with(OPERATION, statement, values)
+    let (tenant, head) = (&session.tenant, &session.head);
+    let values = values![tenant, thread, head.session_id, head.created_at, i64::from(ends_run)];
+    let mut update = Statement::with(OPERATION, statement, values);
+    if ends_run {
+        connection.execute(update).await?;
+        return Ok(());
+    }
+    update.push_bind(" and session_id = ", head.parent_session_id);
+    if connection.execute(update).await? == 0 {
+        // An earlier attempt may have moved it.
+        let name = thread.clone();
+        return Err(Refusal::Repeated(CommitError::ThreadMoved { name }));
+    }
+    match active_run(connection, tenant, thread).await? {
+        Some(run_id) => Err(Refusal::Other(CommitError::ThreadBusy {
+            name: thread.clone(),
+            run_id,
+        })),
+        None => Ok(()),
+    }
 }
 
 /// Returns the result of a commit. If the ids are taken, compares the stored sessions. Equal ones

@@ -47,15 +47,11 @@ impl<E: Engine> SessionReader for E {
         select.push_some(" and s.agent = ", filter.agent.as_ref());
         select.push_some(" and s.parent_session_id = ", filter.parent);
         select.push_some(" and s.subagent_of = ", filter.subagent_of);
+        select.push_some(" and s.thread = ", filter.thread.as_ref());
         select.push_some(" and s.created_at >= ", filter.created.from);
         select.push_some(" and s.created_at < ", filter.created.until);
         if !filter.metadata.is_empty() {
             E::push_metadata_filter(&mut select, &wanted);
-        }
-        if let Some(thread) = &filter.thread {
-            select.push(" and s.session_id in (select r.session_id from runs r where r.tenant = $1");
-            select.push_bind(" and r.thread = ", thread);
-            select.push(")");
         }
         if filter.tips_only {
             select.push(

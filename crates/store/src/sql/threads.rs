@@ -10,17 +10,65 @@ use uuid::Uuid;
 use super::connection::{Connection, Ended};
 use super::engine::Engine;
 use super::statement::Statement;
+use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
-use crate::rows::{ThreadRow, values};
+use crate::rows::{RowName, ThreadRow, values};
 use crate::sessions::SessionReader as _;
-use crate::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
+use crate::threads::{
+    MetadataChange, ThreadCreate, ThreadDelete, ThreadDetails, ThreadExpectation, ThreadFilter, ThreadPage,
+    ThreadPatch, ThreadPatched, ThreadPut, ThreadStart, ThreadStore,
+};
 use agent::record::{ThreadName, ThreadRecord};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::json::Object;
+use values::session::{Setting, check_metadata};
 use values::tenant::TenantId;
 
 #[async_trait]
 impl<E: Engine> ThreadStore for E {
+    async fn thread_create(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
+        details: &ThreadDetails,
+        session_id: Option<SessionId>,
+        now: Timestamp,
+    ) -> Result<ThreadCreate, StoreError> {
+        let (owner, thread, details) = (tenant.clone(), name.clone(), details.clone());
+        let creating = self.transact(CREATE, move |mut connection| {
+            Box::pin(async move {
+                let metadata = changed_metadata(details.metadata, None);
+                let metadata = serde_json::Value::Object(metadata).to_string();
+                let values = values![
+                    &owner,
+                    &thread,
+                    session_id,
+                    u64::from(session_id.is_some()),
+                    now,
+                    &details.title,
+                    &metadata
+                ];
+                let mut insert = Statement::with(CREATE, INSERT, values);
+                push_session_exists::<E>(&mut insert, session_id);
+                insert.push(" on conflict (tenant, name) do nothing");
+                if connection.execute(insert).await? == 0 {
+                    return Ok(Ended::RolledBack(None));
+                }
+                let created = thread_on_conn(&mut connection, CREATE, &owner, &thread).await?;
+                Ok(Ended::Committed(Some(created)))
+            })
+        });
+        if let Some(created) = creating.await? {
+            return Ok(ThreadCreate::Created(created.try_into()?));
+        }
+        Ok(match (self.thread_lookup(tenant, name).await?, session_id) {
+            (None, Some(session_id)) => ThreadCreate::NoSession(session_id),
+            // A thread that was deleted since then existed at the time.
+            _ => ThreadCreate::Exists,
+        })
+    }
+
     async fn thread_put(
         &self,
         tenant: &TenantId,
@@ -33,13 +81,14 @@ impl<E: Engine> ThreadStore for E {
         let putting = self.transact(PUT, move |mut connection| {
             Box::pin(async move {
                 let put = put_statement::<E>(&owner, &thread, session_id, expected, now);
-                let Some(row) = connection.fetch_optional::<ThreadRow>(put).await? else {
+                if connection.execute(put).await? == 0 {
                     return Ok(Ended::RolledBack(Ok(None)));
-                };
-                Ok(match active_run(&mut connection, &owner, &thread).await? {
-                    Some(active) => Ended::RolledBack(Err(active)),
-                    None => Ended::Committed(Ok(Some(row))),
-                })
+                }
+                if let Some(active) = active_run(&mut connection, &owner, &thread).await? {
+                    return Ok(Ended::RolledBack(Err(active)));
+                }
+                let row = thread_on_conn(&mut connection, PUT, &owner, &thread).await?;
+                Ok(Ended::Committed(Ok(Some(row))))
             })
         });
         match putting.await? {
@@ -54,10 +103,22 @@ impl<E: Engine> ThreadStore for E {
     }
 
     async fn thread_lookup(&self, tenant: &TenantId, name: &ThreadName) -> Result<Option<ThreadRecord>, StoreError> {
-        let statement = "select name, session_id, version, created_at, updated_at from threads
-            where tenant = $1 and name = $2";
-        let select = Statement::with("look up thread", statement, values![tenant, name]);
+        let select = select_statement("look up thread", tenant, Some(name));
         select.find::<ThreadRow, _>(self).await
+    }
+
+    async fn thread_patch(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
+        patch: &ThreadPatch,
+        now: Timestamp,
+    ) -> Result<ThreadPatched, StoreError> {
+        let (owner, thread, patch) = (tenant.clone(), name.clone(), patch.clone());
+        let patching = self.transact(PATCH, move |connection| {
+            Box::pin(patch_in_txn::<E>(connection, owner, thread, patch, now))
+        });
+        patching.await?
     }
 
     async fn thread_start(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadStart, StoreError> {
@@ -78,14 +139,29 @@ impl<E: Engine> ThreadStore for E {
         })
     }
 
-    async fn thread_list(&self, tenant: &TenantId, page: &ThreadPage) -> Result<Vec<ThreadRecord>, StoreError> {
-        let statement = "select name, session_id, version, created_at, updated_at from threads
-            where tenant = $1 and ($2 is null or name > $2)
-            order by name
-            limit $3";
-        let values = values![tenant, page.after.as_ref(), page.limit];
-        let select = Statement::with("list threads", statement, values);
-        select.list::<ThreadRow, _>(self).await
+    async fn thread_list(
+        &self,
+        tenant: &TenantId,
+        filter: &ThreadFilter,
+        page: &ThreadPage,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
+        let mut select = select_statement("list threads", tenant, None);
+        if let Some(agent) = &filter.agent {
+            select.push(" and exists (select 1 from sessions s where s.tenant = $1 and s.session_id = t.session_id");
+            select.push_bind(" and s.agent = ", agent);
+            select.push(")");
+        }
+        if !filter.metadata.is_empty() {
+            E::push_metadata_filter(&mut select, &wanted);
+        }
+        select.push_some(" and t.created_at >= ", filter.created.from);
+        select.push_some(" and t.created_at < ", filter.created.until);
+        select.push_some(" and t.updated_at >= ", filter.updated.from);
+        select.push_some(" and t.updated_at < ", filter.updated.until);
+        select.push_some(" and t.name > ", page.after.as_ref());
+        select.push_bind(" order by t.name limit ", page.limit);
+        select.list::<ThreadRow, _>(self).await.or_else(nothing_matches)
     }
 
     async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadDelete, StoreError> {
@@ -107,7 +183,18 @@ impl<E: Engine> ThreadStore for E {
     }
 }
 
+const CREATE: &str = "create thread";
 const PUT: &str = "put thread";
+const PATCH: &str = "change thread";
+
+/// Creates a thread. The condition that the session exists follows.
+const INSERT: &str = "insert into threads
+        (tenant, name, session_id, version, created_at, updated_at, title, metadata)
+    select $1, $2, $3, $4, $5, $5, $6, $7 where ";
+
+/// Moves a thread. The condition that the session exists follows.
+const UPDATE: &str = "update threads set session_id = $3, version = version + 1, updated_at = $4
+    where tenant = $1 and name = $2 and ";
 
 fn put_statement<'v, E: Engine>(
     tenant: &'v TenantId,
@@ -116,14 +203,15 @@ fn put_statement<'v, E: Engine>(
     expected: ThreadExpectation,
     now: Timestamp,
 ) -> Statement<'v> {
-    let text = match expected {
-        ThreadExpectation::Anything | ThreadExpectation::Absent => INSERT,
-        ThreadExpectation::At(_) => UPDATE,
+    let mut put = match expected {
+        ThreadExpectation::Anything | ThreadExpectation::Absent => {
+            let title: Option<&str> = None;
+            let values = values![tenant, name, session_id, 1_u64, now, title, "{}"];
+            Statement::with(PUT, INSERT, values)
+        }
+        ThreadExpectation::At(_) => Statement::with(PUT, UPDATE, values![tenant, name, session_id, now]),
     };
-    let mut put = Statement::with(PUT, text, values![tenant, name, session_id, now]);
-    put.push("exists (select 1 from sessions where tenant = $1 and session_id = $3");
-    put.push(E::SHARE);
-    put.push(")");
+    push_session_exists::<E>(&mut put, Some(session_id));
     match expected {
         ThreadExpectation::Anything => put.push(
             " on conflict (tenant, name) do update set session_id = excluded.session_id, \
@@ -132,12 +220,98 @@ fn put_statement<'v, E: Engine>(
         ThreadExpectation::Absent => put.push(" on conflict (tenant, name) do nothing"),
         ThreadExpectation::At(from) => put.push_bind(" and session_id is not distinct from ", from),
     }
-    put.push(RETURNING);
     put
 }
 
-/// Finds the run that moves the thread next: the active run, or else the first waiting run.
-async fn active_run(
+/// Adds the condition that the session `$3` exists, if there is one. Locks its row in share mode,
+/// so that no removal deletes it before the transaction has ended.
+fn push_session_exists<E: Engine>(statement: &mut Statement<'_>, session_id: Option<SessionId>) {
+    if session_id.is_none() {
+        // SQLite needs a condition between `select` and `on conflict`.
+        statement.push("true");
+        return;
+    }
+    statement.push("exists (select 1 from sessions where tenant = $1 and session_id = $3");
+    statement.push(E::SHARE);
+    statement.push(")");
+}
+
+/// Selects a thread of a tenant, or all of them. Conditions may follow.
+fn select_statement<'v>(operation: &'static str, tenant: &'v TenantId, name: Option<&'v ThreadName>) -> Statement<'v> {
+    let statement = "select t.name, t.title, t.metadata, t.session_id, t.run_count, t.version, t.created_at,
+            t.updated_at,
+            (select s.agent from sessions s where s.tenant = t.tenant and s.session_id = t.session_id) as agent,
+            (select s.message_count from sessions s where s.tenant = t.tenant and s.session_id = t.session_id)
+                as message_count
+        from threads t where t.tenant = $1";
+    let mut select = Statement::with(operation, statement, values![tenant]);
+    select.push_some(" and t.name = ", name);
+    select
+}
+
+/// Reads a thread that exists.
+async fn thread_on_conn(
+    connection: &mut Connection<'_>,
+    operation: &'static str,
+    tenant: &TenantId,
+    name: &ThreadName,
+) -> Result<ThreadRow, sqlx::Error> {
+    let select = select_statement(operation, tenant, Some(name));
+    let row = connection.fetch_optional(select).await?;
+    row.ok_or(sqlx::Error::RowNotFound)
+}
+
+/// Changes a thread whose row is locked, so that changes at the same time are made one after the
+/// other.
+async fn patch_in_txn<E: Engine>(
+    mut connection: Connection<'_>,
+    tenant: TenantId,
+    name: ThreadName,
+    patch: ThreadPatch,
+    now: Timestamp,
+) -> Result<Ended<Result<ThreadPatched, StoreError>>, sqlx::Error> {
+    let statement = "select title, metadata from threads where tenant = $1 and name = $2";
+    let mut select = Statement::with(PATCH, statement, values![&tenant, &name]);
+    select.push(E::LOCK);
+    let Some((title, metadata)) = connection.fetch_optional::<(Option<String>, String)>(select).await? else {
+        return Ok(Ended::RolledBack(Ok(ThreadPatched::Absent)));
+    };
+    let metadata = match RowName::new("threads", &name).json("metadata", &metadata) {
+        Ok(metadata) => changed_metadata(metadata, patch.metadata),
+        Err(error) => return Ok(Ended::RolledBack(Err(error))),
+    };
+    if let Err(rule) = check_metadata(&metadata) {
+        return Ok(Ended::RolledBack(Ok(ThreadPatched::TooLarge(rule))));
+    }
+    let title = match patch.title {
+        Setting::Kept => title,
+        Setting::Cleared => None,
+        Setting::Set(title) => Some(title),
+    };
+    let metadata = serde_json::Value::Object(metadata).to_string();
+    let statement = "update threads set title = $3, metadata = $4, updated_at = $5 where tenant = $1 and name = $2";
+    let values = values![&tenant, &name, &title, &metadata, now];
+    connection.execute(Statement::with(PATCH, statement, values)).await?;
+    let changed = thread_on_conn(&mut connection, PATCH, &tenant, &name).await?;
+    Ok(match ThreadRecord::try_from(changed) {
+        Ok(thread) => Ended::Committed(Ok(ThreadPatched::Changed(thread))),
+        Err(error) => Ended::RolledBack(Err(error)),
+    })
+}
+
+/// Returns the metadata after a change. Null removes a pair.
+fn changed_metadata(mut metadata: Object, change: Option<MetadataChange>) -> Object {
+    match change {
+        None => (),
+        Some(MetadataChange::Merge(pairs)) => metadata.extend(pairs),
+        Some(MetadataChange::Replace(pairs)) => metadata = pairs,
+    }
+    metadata.retain(|_, value| !value.is_null());
+    metadata
+}
+
+/// Finds the run that moves the thread next: the one in progress, or else the first that waits.
+pub(super) async fn active_run(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     name: &ThreadName,
@@ -149,13 +323,3 @@ async fn active_run(
     let row: Option<(Uuid,)> = connection.fetch_optional(select).await?;
     Ok(row.map(|(run_id,)| RunId::from_uuid(run_id)))
 }
-
-/// Creates a thread.
-const INSERT: &str = "insert into threads (tenant, name, session_id, version, created_at, updated_at)
-    select $1, $2, $3, 1, $4, $4 where ";
-
-/// Moves a thread.
-const UPDATE: &str = "update threads set session_id = $3, version = version + 1, updated_at = $4
-    where tenant = $1 and name = $2 and ";
-
-const RETURNING: &str = " returning name, session_id, version, created_at, updated_at";

@@ -99,6 +99,19 @@ pub enum MediaSource {
 }
 
 impl MediaSource {
+    /// Returns the bytes of a `data:` URL in base64 as bytes. Any other source stays as it is.
+    #[must_use]
+    pub fn inlined(self) -> Self {
+        let Self::Url { url } = &self else { return self };
+        match read_data_url(url) {
+            Some((media_type, data)) => Self::Base64 {
+                media_type: media_type.to_owned(),
+                data: data.to_owned(),
+            },
+            None => self,
+        }
+    }
+
     /// Joins the lines of base64, and names a JPEG as providers do. Many encoders break lines, and
     /// providers refuse that.
     pub fn tidy(&mut self) {
@@ -109,6 +122,17 @@ impl MediaSource {
             }
         }
     }
+}
+
+/// Returns the media type and the data of a `data:` URL in base64.
+fn read_data_url(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once(':')?;
+    let (head, data) = rest.split_once(',')?;
+    let (head, encoding) = head.rsplit_once(';')?;
+    let is_data = scheme.eq_ignore_ascii_case("data") && encoding.eq_ignore_ascii_case("base64");
+    // Parameters such as `charset` may follow the media type.
+    let media_type = head.split(';').next()?;
+    is_data.then_some((media_type, data))
 }
 
 /// A call that the model asks for.

@@ -7,7 +7,7 @@ use crate::json::canonical_bytes;
 
 impl SessionHead {
     /// Computes the root hash of the session. It includes the parent's root hash, so it covers all
-    /// ancestors.
+    /// ancestors. It does not cover the thread: a name of this store, and no part of the talk.
     pub fn compute_root_hash(&self, parent: Option<Hash>) -> Result<Hash, serde_json::Error> {
         let mut hasher = blake3::Hasher::new_derive_key("agent-runtime root v1");
         hasher.update(self.session_id.as_uuid().as_bytes());
@@ -59,6 +59,7 @@ mod tests {
             parent_session_id: None,
             run_id: None,
             subagent_of: None,
+            thread: None,
             agent: "demo".to_owned(),
             agent_version: None,
             agent_instance: AgentInstance {

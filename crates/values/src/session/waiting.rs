@@ -22,6 +22,11 @@ pub struct WaitingStep {
     pub message_count: u64,
     /// The calls that need answers, in their order.
     pub open_calls: Vec<OpenCall>,
+    /// The client tools of the request, which the run that answers has, too. In the form of an
+    /// agent's definition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    pub client_tools: Vec<Value>,
     /// The step so far: the completion, and the results of the other calls.
     #[schema(value_type = Object)]
     pub step: Value,

@@ -1,4 +1,4 @@
-//! `POST /v1/sessions/{session_id}/files`.
+//! `POST /v1/sessions/{session_id}/files`, also for the files of a thread.
 
 use axum::response::Response;
 
@@ -11,7 +11,7 @@ use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::{CHILD_PROBLEMS, SESSION_PROBLEMS};
 use crate::http::sessions::view::SessionView;
-use crate::run;
+use crate::run::files::{self, ChangeTarget};
 use tasks::off_thread::by_size;
 
 /// Changes files of a session: all changes or none. Makes a session that continues it with the same
@@ -26,11 +26,20 @@ pub(in crate::http) async fn change_files(
     call: Call,
     path: PathParameters,
     query: QueryParameters,
-    KeyedBody { key, body, bytes, .. }: KeyedBody<ChangeFiles>,
+    body: KeyedBody<ChangeFiles>,
 ) -> Result<Response, Problem> {
     query.finish()?;
-    let session_id = path.id("session_id")?;
-    let request = by_size(&call.tenant, bytes, move || body.into_request(session_id, key)).await?;
-    let child = run::files::change_files(&call.api.runs, &call.tenant, request).await?;
-    respond_child(&call, child).await
+    let target = ChangeTarget::Session(path.id("session_id")?);
+    respond_changed(&call, target, body).await
+}
+
+/// Changes files, and responds with the new session.
+pub(in crate::http) async fn respond_changed(
+    call: &Call,
+    target: ChangeTarget,
+    KeyedBody { key, body, bytes, .. }: KeyedBody<ChangeFiles>,
+) -> Result<Response, Problem> {
+    let request = by_size(&call.tenant, bytes, move || body.into_request(target, key)).await?;
+    let child = files::change_files(&call.api.runs, &call.tenant, request).await?;
+    respond_child(call, child).await
 }

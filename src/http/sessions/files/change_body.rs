@@ -11,9 +11,8 @@ use crate::http::codes::ProblemCode;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
 use crate::run::RequestKey;
-use crate::run::files::{ChangeRequest, FileChange, FileSource};
+use crate::run::files::{ChangeRequest, ChangeTarget, FileChange, FileSource};
 use store::sessions::ConflictPolicy;
-use values::ids::SessionId;
 use values::session::Hash;
 use workspace::FilePath;
 
@@ -70,7 +69,7 @@ pub(in crate::http) struct EncodedContent {
 
 impl ChangeFiles {
     /// Checks the values, and makes a request from them.
-    pub(super) fn into_request(self, session_id: SessionId, key: Option<RequestKey>) -> Result<ChangeRequest, Problem> {
+    pub(super) fn into_request(self, target: ChangeTarget, key: Option<RequestKey>) -> Result<ChangeRequest, Problem> {
         let count = self.changes.len();
         if !(1..=MAX_CHANGES).contains(&count) {
             let words = format!("{count} changes, and 1 to {MAX_CHANGES} are allowed");
@@ -79,7 +78,7 @@ impl ChangeFiles {
         let changes = self.changes.into_iter().enumerate();
         let changes = changes.map(|(index, change)| change.into_change(&format!("/changes/{index}")));
         Ok(ChangeRequest {
-            session_id,
+            target,
             changes: changes.collect::<Result<_, _>>()?,
             conflict: self.conflict.unwrap_or_default(),
             idempotency: key,

@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{session_id}/files/{path}`: the bytes of a file.
+//! `GET /v1/sessions/{session_id}/files/{path}`: the bytes of a file, also of a thread's.
 //!
 //! Anybody may have written the file, so a browser must neither run nor show it. It is always an
 //! attachment.
@@ -50,16 +50,24 @@ pub(in crate::http) async fn get_file(
     _: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let session_id = path.id("session_id")?;
-    let path = FilePath::parse(path.text("path"));
-    let path = path.map_err(|error| tree_problem(error.into()))?;
-    let file = StoredFile::find(&call, session_id, path).await?;
-    if etag::caller_has(&headers, file.hash) {
+    respond_file(&call, path.id("session_id")?, path.text("path"), &headers).await
+}
+
+/// Responds with a file of a session, or with the part of it that the headers want.
+pub(in crate::http) async fn respond_file(
+    call: &Call,
+    session_id: SessionId,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let path = FilePath::parse(path).map_err(|error| tree_problem(error.into()))?;
+    let file = StoredFile::find(call, session_id, path).await?;
+    if etag::caller_has(headers, file.hash) {
         return Ok((StatusCode::NOT_MODIFIED, etag::headers(file.hash)).into_response());
     }
-    match ByteRange::wanted(&headers, file.hash, file.size) {
-        Wanted::All => file.send(&call, None).await,
-        Wanted::Part(range) => file.send(&call, Some(range)).await,
+    match ByteRange::wanted(headers, file.hash, file.size) {
+        Wanted::All => file.send(call, None).await,
+        Wanted::Part(range) => file.send(call, Some(range)).await,
         Wanted::Nothing => Ok(file.out_of_range()),
     }
 }

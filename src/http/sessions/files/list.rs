@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{session_id}/files`.
+//! `GET /v1/sessions/{session_id}/files`, also for the files of a thread.
 
 use axum::response::Response;
 
@@ -12,10 +12,11 @@ use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::SESSION_PROBLEMS;
 use crate::run::files::{list_after, open_files};
+use values::ids::SessionId;
 use workspace::{Entry, FilePath, Totals, Tree, TreeError};
 
 /// A page of files.
-type Files = ListPage<FileEntry>;
+pub(in crate::http) type Files = ListPage<FileEntry>;
 
 /// About the memory of a name of a directory that is loaded, in bytes.
 const NAME: u64 = 256;
@@ -32,21 +33,43 @@ const NAME: u64 = 256;
 pub(in crate::http) async fn list_files(
     call: Call,
     path: PathParameters,
-    mut query: QueryParameters,
+    query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let directory = take_directory(&mut query)?;
-    let is_recursive = query.parsed("recursive")?.unwrap_or(false);
-    let page = Paging::<FilePath>::take(query)?;
-    let session_id = path.id("session_id")?;
-    let tree = open_files(&call.api.runs, &call.tenant, session_id).await?;
-    let room = directory_room(&tree, directory.as_ref()).await.map_err(tree_problem)?;
-    let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
-    let count = page.limit as usize + 1;
-    let found = list_after(&tree, directory.as_ref(), is_recursive, page.after.as_ref(), count).await;
-    let found = found.map_err(tree_problem)?;
-    let view = |(path, entry)| FileEntry::new(path, entry);
-    let list = Files::new(found, page.limit, |(path, _)| path.clone(), view);
-    respond_with(share, list).await
+    let range = FileRange::take(query)?;
+    range.respond(&call, path.id("session_id")?).await
+}
+
+/// The files of a directory that a request lists.
+pub(in crate::http) struct FileRange {
+    /// The directory; `None` means the root.
+    directory: Option<FilePath>,
+    is_recursive: bool,
+    page: Paging<FilePath>,
+}
+
+impl FileRange {
+    /// Takes `path`, `recursive`, `limit` and `cursor`.
+    pub(in crate::http) fn take(mut query: QueryParameters) -> Result<Self, Problem> {
+        Ok(Self {
+            directory: take_directory(&mut query)?,
+            is_recursive: query.parsed("recursive")?.unwrap_or(false),
+            page: Paging::take(query)?,
+        })
+    }
+
+    /// Responds with these files of a session.
+    pub(in crate::http) async fn respond(&self, call: &Call, session_id: SessionId) -> Result<Response, Problem> {
+        let (directory, page) = (self.directory.as_ref(), &self.page);
+        let tree = open_files(&call.api.runs, &call.tenant, session_id).await?;
+        let room = directory_room(&tree, directory).await.map_err(tree_problem)?;
+        let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
+        let count = page.limit as usize + 1;
+        let found = list_after(&tree, directory, self.is_recursive, page.after.as_ref(), count).await;
+        let found = found.map_err(tree_problem)?;
+        let view = |(path, entry)| FileEntry::new(path, entry);
+        let list = Files::new(found, page.limit, |(path, _)| path.clone(), view);
+        respond_with(share, list).await
+    }
 }
 
 /// Takes the parameter `path`; `None` means the root.

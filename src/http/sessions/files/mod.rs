@@ -3,7 +3,7 @@
 pub(in crate::http) mod archive;
 pub(in crate::http) mod blob;
 pub(in crate::http) mod change;
-mod change_body;
+pub(in crate::http) mod change_body;
 mod child;
 pub(in crate::http) mod download;
 pub(in crate::http) mod list;

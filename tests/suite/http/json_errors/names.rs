@@ -34,7 +34,7 @@ unknown_field | /previous_response_id        | write `base_session_id` instead  
               | /model_settings*             | write `parameters` instead                      | {"input": "hi", "model_settings": {}}
               | /idempotency_key*            | send the header `Idempotency-Key`               | {"input": "hi", "idempotency_key": "x"}
               | /mcp*                        | the agent has them                              | {"input": "hi", "mcp": ["x"]}
-              | /client_tools*               | the agent has them                              | {"input": "hi", "client_tools": []}
+              | /client_tools/0/input_schema* | write `parameters` instead                     | {"input": "hi", "client_tools": [{"input_schema": {}}]}
               | /timeout*                    | write `max_seconds` into `budget`               | {"input": "hi", "timeout": 5}
               | /maxSteps*                   | write it into `budget`                          | {"input": "hi", "maxSteps": 5}
               | /input/0*                    | write `text` instead                            | {"input": [{"type": "input_text", "text": "hi"}]}
@@ -71,23 +71,22 @@ const BOTH: &str = r#"
               | /max_completion_tokens | `max_output_tokens` into `parameters`  | {"max_completion_tokens": 5}
               | /parameters/max_tokens | write `max_output_tokens` instead      | {"parameters": {"max_tokens": 5}}
               | /temperature           | write it into `parameters`             | {"temperature": 1}
-              | /tools/0               | the `client_tools` of the agent        | {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}
+              | /tools/0               | application executes belongs to `client_tools` | {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}
               | /tools/1               | write the name of a tool               | {"tools": ["a", {"name": "b"}]}
 "#;
 
 /// Requests without a body that matters: the code, words of the problem, and the request.
 const PATHS: &str = r#"
 method_not_allowed  | the methods of this path are GET, HEAD; PUT /v1/agents/{name} stores an agent | POST /v1/agents
-method_not_allowed  | POST /v1/runs with a `thread`                          | POST /v1/threads
+method_not_allowed  | the methods of this path are GET, HEAD, PUT, PATCH, DELETE | POST /v1/threads/t
 method_not_allowed  | POST /v1/runs with a `base_session_id`                 | POST /v1/sessions/x/messages
 agent_is_configured | is built in or defined in a configuration file         | DELETE /v1/agents/demo
 unknown_parameter   | did you mean `pretty`?                                 | GET /v1/sessions?prety
 unknown_parameter   | did you mean `status`?                                 | GET /v1/runs?stats=failed
 invalid_parameter   | metadata={"user":{"id":"7"}}                           | GET /v1/sessions?metadata.user.id=7
 invalid_parameter   | metadata={"user.id":"7"}                               | GET /v1/sessions?metadata.user.id=7
-route_not_found     | POST /v1/runs                                          | POST /v1/chat/completions
 route_not_found     | POST /v1/runs                                          | POST /v1/completions
-route_not_found     | POST /v1/runs                                          | POST /v1/responses
+route_not_found     | POST /v1/runs                                          | POST /responses
 route_not_found     | POST /v1/runs                                          | POST /v1/messages
 route_not_found     | PUT /v1/agents/{name}                                  | POST /v1/assistants
 route_not_found     | /answers                                               | POST /v1/threads/t/runs/r/submit_tool_outputs

@@ -64,6 +64,7 @@ const polled = await client.GET("/v1/runs/{run_id}", {
 assert.equal(polled.data?.status, "completed");
 assert.equal(polled.data.output_text, spoken);
 
+assert.ok(polled.data.session_id);
 const session = await client.GET("/v1/sessions/{session_id}", {
   params: { path: { session_id: polled.data.session_id } },
 });

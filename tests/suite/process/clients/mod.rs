@@ -23,7 +23,7 @@ async fn write_description(home: &Home, service: &Service) -> PathBuf {
 }
 
 /// Runs a command, which must succeed, and returns what it printed.
-fn succeed(command: &mut Command) -> String {
+pub(super) fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
     let printed = String::from_utf8_lossy(&printed).into_owned();

@@ -16,7 +16,7 @@ pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
         Some((indexed, tokens))
     });
     let Some((answer, tokens)) = counted else {
-        let system = estimated_tokens(state.context().system_prompt.len() as u64);
+        let system = estimated_tokens(state.context().prompt_bytes());
         let summary = reading.summary.iter().map(of);
         return system + summary.chain(reading.messages.iter().map(of)).sum::<u64>();
     };

@@ -87,6 +87,7 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
         "with_parent_agent_id" => state.with_parent_agent_id(Some(AgentId::generate(&UuidV7Source))),
         "with_model" => state.with_model(Some("a/b".parse().unwrap())),
         "with_system_prompt" => state.with_system_prompt("Be brief."),
+        "with_instructions" => state.with_instructions(Some("Be brief.".into())),
         "with_response_format" => state.with_response_format(ResponseFormat::JsonObject),
         "with_overrides" => state.with_overrides(
             Overrides {
@@ -107,7 +108,8 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
 
 /// Changes that take no time. The hook stack sets the time of changes by hooks
 /// (`hooks/permissions.rs`), and an execution begins after the others.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
+    "with_instructions",
     "with_metadata",
     "with_model",
     "with_overrides",

@@ -99,7 +99,8 @@ const KINDS: [Kind; 21] = [
         encode: || encode_output(&waiting::waiting_record(), true).unwrap(),
         check: |stored| {
             let (read, record) = (decode_output(stored).unwrap(), waiting::waiting_record());
-            assert_eq!((read.messages, read.open_calls), (record.output, record.open_calls));
+            let expected = (record.output, record.open_calls, record.echo);
+            assert_eq!((read.messages, read.open_calls, read.echo), expected);
         },
     },
     Kind {

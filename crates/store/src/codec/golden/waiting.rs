@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::fixtures::{at, context, id, record};
 use agent::record::RunRecord;
+use values::json::Object;
 use values::session::{RememberedApproval, StoredContext, hash_arguments, hash_definition};
 
 /// A context with an open step and a remembered approval.
@@ -35,6 +36,7 @@ pub(super) fn waiting_record() -> RunRecord {
     RunRecord {
         value: None,
         open_calls: waiting.open_calls.clone(),
+        echo: Some(Arc::new(Object::from_iter([("store".to_owned(), true.into())]))),
         ..record()
     }
 }

@@ -4,8 +4,8 @@
 //! thread, runs that answer open calls, and runs of a tenant whose waiting runs are limited.
 //!
 //! The statement locks the row of a run's base session in share mode. It leaves out a run whose
-//! base was removed or whose idempotency key is taken. A run on a thread needs no base: it
-//! continues the session to which the thread points when it begins.
+//! base was removed or whose idempotency key is taken. A run that follows a thread needs no base:
+//! it continues the session to which the thread points when it begins.
 
 use std::sync::OnceLock;
 
@@ -187,13 +187,13 @@ impl Batch<'_> {
 
 /// The runs whose base exists, or that need none.
 const BASED: &str = "based as materialized (
-        select number from run where thread is not null or base_session_id is null
+        select number from run join queued using (number) where follows_thread or base_session_id is null
         union all
-        select number from run cross join lateral (
+        select number from run join queued using (number) cross join lateral (
             select from sessions s where s.tenant = run.tenant and s.session_id = run.base_session_id
             for share
         ) base
-        where thread is null and base_session_id is not null
+        where not follows_thread and base_session_id is not null
     )";
 
 /// Claims the keys. A key is free if it expired before the first claim of the batch.

@@ -37,10 +37,10 @@ pub(super) async fn acceptance_turn(store: &PostgresStore, row: &NewAcceptance) 
     }
 }
 
-/// Returns whether the run begins at once, and found no thread or a thread that points to no
-/// session.
+/// Returns whether the run follows its thread, begins at once, and found no thread or one that
+/// points to no session.
 pub(super) fn begins_thread(row: &NewAcceptance) -> bool {
-    row.thread().is_some() && row.is_leased() && row.run.row.base_session_id.is_none()
+    row.queue.follows_thread && row.is_leased() && row.run.row.base_session_id.is_none()
 }
 
 /// Returns whether the thread points to a session. A caller may have created the thread after the

@@ -10,10 +10,10 @@ use crate::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::rows::{LeasedRunRow, RunRow, values};
 use crate::sql::{Statement, leased_columns, sql};
 
-/// Leases the `picked` runs and reads them. A run on a thread continues the session to which the
-/// thread points at its first lease. Locks the thread in share mode, so that it can't move before
-/// removals see that the run needs this session. A run that still waits for its thread was
-/// cancelled, and continues no session.
+/// Leases the `picked` runs and reads them. A run that follows a thread continues the session to
+/// which the thread points at its first lease. Locks the thread in share mode, so that it can't
+/// move before removals see that the run needs this session. A run that still waits for its thread
+/// was cancelled, and continues no session.
 const LEASE_PICKED: &str = sql!(
     "q as (
                 update run_queue q set fence = q.fence + 1, attempts = q.attempts + 1, leased_until = $2, owner = $3,
@@ -23,7 +23,7 @@ const LEASE_PICKED: &str = sql!(
             ), start as materialized (
                 select q.tenant, q.run_id, t.session_id
                 from q join threads t on t.tenant = q.tenant and t.name = q.thread
-                where q.fence = 1 and not q.is_held
+                where q.fence = 1 and not q.is_held and q.follows_thread
                 for share of t
             ), r as (
                 update runs r set status = 'running', attempts = q.attempts,

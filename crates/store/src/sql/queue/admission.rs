@@ -111,7 +111,7 @@ fn admit_to_thread(mut row: NewAcceptance, found: &ThreadState) -> Result<Admitt
         return Err(Attempt::KeyTaken);
     }
     // The run was planned from another session. A worker must plan it again before it begins.
-    if found.session_id != row.run.row.base_session_id {
+    if row.queue.follows_thread && found.session_id != row.run.row.base_session_id {
         row = row.unleased();
     }
     let mut interrupted = None;

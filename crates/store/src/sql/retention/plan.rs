@@ -61,7 +61,7 @@ const FIGURES: &str = concat!(
         join runs r on r.tenant = s.tenant and r.run_id = s.run_id and r.session_id = s.session_id
     ), forgotten_runs as (
         select r.output, r.steps from runs r
-        where r.status in ('failed', 'cancelled') and r.completed_at < $7
+        where (not r.publishes or r.status in ('failed', 'cancelled')) and r.completed_at < $7
             and not exists (select 1 from run_queue q where q.tenant = r.tenant and q.run_id = r.run_id)
     ), dead_events as (
         select e.payload from run_events e left join dead_runs d on d.tenant = e.tenant and d.run_id = e.run_id

@@ -30,7 +30,7 @@ pub(super) use is_recent;
 const RUNS: &str = "delete from runs
     where (tenant, run_id) in (
         select r.tenant, r.run_id from runs r
-        where r.status in ('failed', 'cancelled') and r.completed_at < $1
+        where (not r.publishes or r.status in ('failed', 'cancelled')) and r.completed_at < $1
             and not exists (select 1 from run_queue q where q.tenant = r.tenant and q.run_id = r.run_id)
         order by r.completed_at
         limit $2)

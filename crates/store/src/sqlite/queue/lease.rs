@@ -131,12 +131,12 @@ async fn lease(
         where tenant = $1 and run_id = $2";
     let update = Statement::with(LEASE, statement, values![tenant, run_id, terms.until, &owner]);
     connection.execute(update).await?;
-    // At its first lease, a run on a thread continues the session to which the thread points,
-    // unless the run was cancelled while it waited.
+    // At its first lease, a run that follows a thread continues the session to which the thread
+    // points, unless the run was cancelled while it waited.
     let statement = "update runs set status = 'running', attempts = q.attempts,
             started_at = coalesce(started_at, max(created_at, $3)),
             base_session_id = case
-                when q.fence = 1 and not q.is_held and exists (
+                when q.fence = 1 and not q.is_held and q.follows_thread and exists (
                     select 1 from threads t where t.tenant = q.tenant and t.name = q.thread)
                 then (select t.session_id from threads t where t.tenant = q.tenant and t.name = q.thread)
                 else base_session_id

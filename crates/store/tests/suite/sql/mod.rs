@@ -19,6 +19,7 @@ mod retention;
 mod row_batches;
 mod runs;
 mod sessions;
+mod thread_details;
 mod threads;
 mod verify;
 mod verify_trees;

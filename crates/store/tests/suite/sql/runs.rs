@@ -12,6 +12,7 @@ use crate::fixtures::Fixture;
 
 on_both_engines!(
     a_failed_run_is_stored_once,
+    a_run_without_a_session_may_have_completed,
     a_committed_run_is_readable,
     runs_filter_and_page
 );
@@ -52,6 +53,24 @@ async fn a_failed_run_is_stored_once(fixture: Fixture) {
     assert_eq!(store.run_lookup(tenant_id, run_id()).await.unwrap(), None);
     assert_eq!(store.step_list(tenant_id, run_id()).await.unwrap(), None);
     assert_eq!(store.run_lookup(&tenant("other"), id).await.unwrap(), None);
+}
+
+async fn a_run_without_a_session_may_have_completed(fixture: Fixture) {
+    let base = fixture.publish(&fixture.commit(None, &["base"])).await;
+    let mut run = run_record(run_id(), session_id(), RunStatus::Completed).without_contents();
+    run.summary.publishes = false;
+    run.summary.base_session_id = Some(base.head.session_id);
+    let end = run_end(run.clone(), Vec::new());
+    let recorded = fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+    assert_eq!(recorded, Recorded::Now);
+    assert_eq!(fixture.run(run.summary.run_id).await, Some(run.clone()));
+    let filter = RunFilter {
+        base_session_id: Some(base.head.session_id),
+        ..RunFilter::default()
+    };
+    let page = Page { before: None, limit: 3 };
+    let listed = fixture.store.run_list(&fixture.tenant, &filter, page).await.unwrap();
+    assert_eq!(listed, [run.summary]);
 }
 
 async fn a_committed_run_is_readable(fixture: Fixture) {

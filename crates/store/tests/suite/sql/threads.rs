@@ -1,10 +1,18 @@
 //! Threads point to sessions, and move only from where they are expected to be.
 
+use std::sync::Arc;
+
 use agent::record::{ThreadName, ThreadRecord};
-use store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use store::queue::IfBusy;
+use store::sessions::{Commit, SessionFilter};
+use store::threads::{ThreadDelete, ThreadExpectation, ThreadFilter, ThreadPage, ThreadPut};
+use store::{CommitError, Page};
 use test_support::drafts::{now, session_id, tenant};
 use values::ids::SessionId;
+use values::json::Object;
+use values::session::Bundle;
 
+use super::queue::fixtures::{commit_of, thread_run};
 use crate::fixtures::Fixture;
 
 on_both_engines!(
@@ -14,6 +22,9 @@ on_both_engines!(
     a_thread_that_never_pointed_anywhere_can_be_moved_from_there,
     of_rivals_that_move_a_thread_one_wins,
     threads_list_by_name_within_their_tenant,
+    a_thread_counts_the_runs_that_moved_it,
+    a_change_without_a_run_moves_a_thread_from_its_base_only,
+    changes_of_one_base_at_the_same_time_move_a_thread_once,
     a_deleted_thread_leaves_its_sessions,
 );
 
@@ -39,7 +50,12 @@ async fn a_thread_moves_and_counts_its_moves(fixture: Fixture) {
     let times = [now(), now()];
     let mut thread = ThreadRecord {
         name: name("t"),
+        title: None,
+        metadata: Object::new(),
         session_id: Some(first),
+        agent: Some("demo".to_owned()),
+        message_count: 1,
+        run_count: 0,
         version: 1,
         created_at: times[0],
         updated_at: times[0],
@@ -148,6 +164,11 @@ async fn of_rivals_that_move_a_thread_one_wins(fixture: Fixture) {
     }
 }
 
+async fn list(fixture: &Fixture, page: &ThreadPage) -> Vec<ThreadRecord> {
+    let all = ThreadFilter::default();
+    fixture.store.thread_list(&fixture.tenant, &all, page).await.unwrap()
+}
+
 async fn threads_list_by_name_within_their_tenant(fixture: Fixture) {
     let root = fixture.root(&["root"]).await.head.session_id;
     let names = ["-", "B", "a", "a-b", "a.b", "a:b", "a@b", "a_b", "b"];
@@ -157,7 +178,7 @@ async fn threads_list_by_name_within_their_tenant(fixture: Fixture) {
     let mut page = ThreadPage { after: None, limit: 4 };
     let mut seen = Vec::new();
     loop {
-        let threads = fixture.store.thread_list(&fixture.tenant, &page).await.unwrap();
+        let threads = list(&fixture, &page).await;
         assert!(threads.len() <= 4);
         let Some(last) = threads.last() else { break };
         page.after = Some(last.name.clone());
@@ -165,7 +186,102 @@ async fn threads_list_by_name_within_their_tenant(fixture: Fixture) {
     }
     assert_eq!(seen, names);
     let all = ThreadPage { after: None, limit: 9 };
-    assert_eq!(fixture.store.thread_list(&tenant("other"), &all).await.unwrap(), []);
+    let (other, filter) = (tenant("other"), ThreadFilter::default());
+    assert_eq!(fixture.store.thread_list(&other, &filter, &all).await.unwrap(), []);
+}
+
+async fn a_thread_counts_the_runs_that_moved_it(fixture: Fixture) {
+    for count in 1..=2 {
+        fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Reject)).await;
+        let leased = fixture.lease_one().await;
+        let commit = commit_of(&fixture, &leased);
+        let session = fixture.publish(&commit).await;
+        // A repeated attempt counts nothing.
+        fixture.publish(&commit).await;
+        let thread = lookup(&fixture, "t").await.unwrap();
+        assert_eq!((thread.run_count, thread.version), (count, count));
+        assert_eq!(thread.message_count, 2);
+        assert_eq!(session.head.thread.as_deref(), Some("t"));
+    }
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Fork)).await;
+    let fork = fixture.lease_one().await;
+    let forked = fixture.publish(&commit_of(&fixture, &fork)).await;
+    assert_eq!(forked.head.thread.as_deref(), Some("t"));
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Reject)).await;
+    let failing = fixture.lease_one().await;
+    fixture.fail(&failing).await;
+    let thread = lookup(&fixture, "t").await.unwrap();
+    assert_eq!((thread.run_count, thread.version), (2, 2));
+}
+
+/// A change of a session without a run, which moves the thread `t`.
+fn change(fixture: &Fixture, base: &Arc<Bundle>) -> Commit {
+    let mut commit = fixture.commit(Some(base), &[]);
+    commit.draft.run_id = None;
+    Commit {
+        run: None,
+        thread: Some(name("t")),
+        ..commit
+    }
+}
+
+async fn a_change_without_a_run_moves_a_thread_from_its_base_only(fixture: Fixture) {
+    let store = &fixture.store;
+    let root = fixture.root(&["root"]).await;
+    let absent = store.session_commit(&change(&fixture, &root)).await;
+    assert!(matches!(absent, Err(CommitError::ThreadMoved { .. })), "{absent:?}");
+    put(&fixture, "t", root.head.session_id, ThreadExpectation::Absent).await;
+    let commit = change(&fixture, &root);
+    let child = fixture.publish(&commit).await;
+    assert_eq!(
+        fixture.publish(&commit).await,
+        child,
+        "a repeated attempt has the same result"
+    );
+    assert_eq!(child.head.thread.as_deref(), Some("t"));
+    assert_eq!(fixture.load(child.head.session_id).await.head, child.head);
+    let thread = lookup(&fixture, "t").await.unwrap();
+    assert_eq!(thread.session_id, Some(child.head.session_id));
+    assert_eq!((thread.run_count, thread.version), (0, 2));
+    let stale = store.session_commit(&change(&fixture, &root)).await;
+    assert!(
+        matches!(&stale, Err(CommitError::ThreadMoved { name }) if name.as_str() == "t"),
+        "{stale:?}"
+    );
+    let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
+    fixture.enqueue(&run).await;
+    let busy = store.session_commit(&change(&fixture, &child)).await;
+    let active = run.summary.run_id;
+    assert!(
+        matches!(&busy, Err(CommitError::ThreadBusy { run_id, .. }) if *run_id == active),
+        "{busy:?}"
+    );
+    assert_eq!(lookup(&fixture, "t").await, Some(thread));
+    assert_eq!(fixture.count("sessions").await, 2);
+    let filter = SessionFilter {
+        thread: Some(name("t")),
+        ..SessionFilter::default()
+    };
+    let page = Page { before: None, limit: 9 };
+    let listed = store.session_list(&fixture.tenant, &filter, page).await.unwrap();
+    assert_eq!(listed, std::slice::from_ref(&child.head));
+}
+
+async fn changes_of_one_base_at_the_same_time_move_a_thread_once(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    put(&fixture, "t", root.head.session_id, ThreadExpectation::Absent).await;
+    let changes: Vec<_> = (0..8).map(|_| change(&fixture, &root)).collect();
+    let committing = changes.iter().map(|commit| fixture.store.session_commit(commit));
+    let answers = futures_util::future::join_all(committing).await;
+    let published: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    let [winner] = &published[..] else {
+        panic!("{answers:?}")
+    };
+    let moved = |answer: &Result<_, CommitError>| matches!(answer, Ok(_) | Err(CommitError::ThreadMoved { .. }));
+    assert!(answers.iter().all(moved), "{answers:?}");
+    let thread = lookup(&fixture, "t").await.unwrap();
+    assert_eq!(thread.session_id, Some(winner.session.head.session_id));
+    assert_eq!(fixture.count("sessions").await, 2);
 }
 
 async fn a_deleted_thread_leaves_its_sessions(fixture: Fixture) {

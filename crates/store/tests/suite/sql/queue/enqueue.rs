@@ -25,12 +25,8 @@ async fn an_accepted_run_can_be_read(fixture: Fixture) {
     let run = fixture.enqueue_new().await;
     let (store, tenant_id, summary) = (&fixture.store, &fixture.tenant, &run.summary);
     let record = RunRecord {
-        summary: summary.clone(),
-        output: Vec::new(),
-        value: None,
-        finish_reason: None,
-        stop_signal: None,
-        open_calls: Vec::new(),
+        echo: run.echo.clone(),
+        ..RunRecord::without_output(summary.clone())
     };
     assert_eq!(store.run_lookup(tenant_id, summary.run_id).await.unwrap(), Some(record));
     let by_session = store
@@ -111,17 +107,8 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
     fixture.store.run_accept(&other).await.unwrap_err();
     assert_eq!(fixture.counts(["runs", "run_queue"]).await, [1, 0]);
     // A run that was never in the queue has its id for itself, too.
-    let light = run_end(
-        RunRecord {
-            summary: queued_run(&fixture.tenant).summary,
-            output: Vec::new(),
-            value: None,
-            finish_reason: None,
-            stop_signal: None,
-            open_calls: Vec::new(),
-        },
-        Vec::new(),
-    );
+    let light = RunRecord::without_output(queued_run(&fixture.tenant).summary);
+    let light = run_end(light, Vec::new());
     fixture.store.run_record(&fixture.tenant, &light).await.unwrap();
     let again = NewQueuedRun {
         summary: RunSummary {

@@ -10,12 +10,13 @@ use agent::record::{
 };
 use agent::state::StopReason;
 use chrono::TimeDelta;
+use serde_json::json;
 use store::queue::{
     Acceptance, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,
 };
 use store::runs::{Recorded, RunEnd};
 use store::sessions::{Commit, Committed};
-use test_support::drafts::{now, run_end, run_id, run_record, session_id, step};
+use test_support::drafts::{now, object, run_end, run_id, run_record, session_id, step};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
 use values::message::{Message, Role};
@@ -68,11 +69,13 @@ pub(crate) fn queued_run(tenant: &TenantId) -> NewQueuedRun {
             completed_at: None,
             ..run_record(run_id(), session_id(), RunStatus::Queued).summary
         },
+        echo: Some(Arc::new(object(json!({"store": true})))),
         request: r#"{"input":"hi \u0000"}"#.to_owned(),
         priority: 0,
         level: 0,
         max_waiting: None,
         if_busy: IfBusy::Reject,
+        chooses_base: false,
         answer: None,
         idempotency: None,
         lease: None,

@@ -5,10 +5,11 @@ use agent::record::{RunControl, RunStatus};
 use futures_util::future::join_all;
 use store::Page;
 use store::queue::{Acceptance, IfBusy, LeasedRun, NewQueuedRun};
+use store::retention::SessionRemoval;
 use store::runs::RunFilter;
 use store::threads::{ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart};
-use test_support::drafts::{now, tenant};
-use values::ids::RunId;
+use test_support::drafts::{now, session_id, tenant};
+use values::ids::{RunId, SessionId};
 
 use super::fixtures::{commit_of, ids, queued_run, terms, thread_name, thread_run, thread_session, worker};
 use crate::fixtures::Fixture;
@@ -24,6 +25,9 @@ on_both_engines!(
     only_its_active_run_moves_a_thread,
     a_move_that_races_with_a_run_comes_before_it_or_is_refused,
     racing_runs_on_a_thread_go_one_by_one,
+    a_run_on_a_thread_may_choose_where_it_starts,
+    the_chosen_start_of_a_waiting_run_is_retained,
+    a_chosen_start_that_is_gone_is_refused,
 );
 
 async fn enqueue(fixture: &Fixture, if_busy: IfBusy) -> (RunId, Acceptance) {
@@ -276,6 +280,61 @@ async fn a_move_that_races_with_a_run_comes_before_it_or_is_refused(fixture: Fix
             assert_eq!(leased.summary.base_session_id, Some(elsewhere));
         }
     }
+}
+
+/// A run on the thread `t` that starts from a session, or from none.
+fn starting_from(fixture: &Fixture, base: Option<SessionId>, if_busy: IfBusy) -> NewQueuedRun {
+    let mut run = thread_run(&fixture.tenant, "t", if_busy);
+    run.summary.base_session_id = base;
+    run.chooses_base = true;
+    run
+}
+
+async fn a_run_on_a_thread_may_choose_where_it_starts(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let tip = fixture.child(&root, &["tip"]).await.head.session_id;
+    let root = root.head.session_id;
+    for (round, base) in [Some(root), None].into_iter().enumerate() {
+        for lease in [None, Some(terms(worker(), 0, 100))] {
+            fixture.move_thread(&thread_name("t"), tip).await;
+            let run = NewQueuedRun {
+                lease,
+                ..starting_from(&fixture, base, IfBusy::Reject)
+            };
+            let is_leased = fixture.enqueue(&run).await.is_some();
+            assert_eq!(is_leased, lease.is_some(), "{round}");
+            let accepted = fixture.run(run.summary.run_id).await.unwrap();
+            assert_eq!(accepted.summary.base_session_id, base);
+            // A lease that was given at once has expired by then.
+            let leased = fixture.lease_at(200, 10).await.remove(0);
+            assert_eq!(leased.summary.base_session_id, base);
+            assert_eq!(thread_session(&fixture, "t").await, Some(tip));
+            fixture.complete(&leased).await;
+            assert_eq!(thread_session(&fixture, "t").await, Some(leased.summary.session_id));
+        }
+    }
+}
+
+async fn the_chosen_start_of_a_waiting_run_is_retained(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await.head.session_id;
+    let (active, _) = enqueue(&fixture, IfBusy::Reject).await;
+    let waiting = starting_from(&fixture, Some(root), IfBusy::Queue);
+    assert_eq!(fixture.enqueue(&waiting).await, None);
+    assert!(matches!(fixture.remove(root).await, SessionRemoval::InUse));
+    let leased = fixture.lease_one().await;
+    assert_eq!(leased.lease.run_id, active);
+    fixture.complete(&leased).await;
+    let leased = fixture.lease_one().await;
+    assert_eq!(leased.lease.run_id, waiting.summary.run_id);
+    assert_eq!(leased.summary.base_session_id, Some(root));
+}
+
+async fn a_chosen_start_that_is_gone_is_refused(fixture: Fixture) {
+    let gone = session_id();
+    let run = starting_from(&fixture, Some(gone), IfBusy::Reject);
+    let answer = fixture.store.run_accept(&run).await.unwrap();
+    assert_eq!(answer, Acceptance::MissingBase(gone));
+    assert_eq!(fixture.counts(["runs", "run_queue", "threads"]).await, [0, 0, 0]);
 }
 
 async fn racing_runs_on_a_thread_go_one_by_one(fixture: Fixture) {

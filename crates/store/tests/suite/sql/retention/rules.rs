@@ -18,6 +18,7 @@ on_both_engines!(
     a_subagent_in_use_retains_its_family,
     a_subagent_in_use_retains_nothing_else_of_its_thread,
     remains_of_runs_are_removed_long_after_their_end,
+    a_run_that_published_nothing_goes_by_age,
     the_newest_sessions_of_a_thread_stay_and_the_others_are_removed,
     sessions_that_did_not_move_their_thread_are_removed_by_age,
     everything_is_retained_by_default,
@@ -195,6 +196,20 @@ async fn remains_of_runs_are_removed_long_after_their_end(fixture: Fixture) {
     let swept = fixture.sweep(older_than(4), now(), 1).await;
     assert_eq!((planned, swept.runs, swept.events), (swept, 1, 0));
     assert_eq!(fixture.count("runs").await, 3);
+}
+
+async fn a_run_that_published_nothing_goes_by_age(fixture: Fixture) {
+    for hours in [3, 5] {
+        let mut record = run_record(run_id(), session_id(), RunStatus::Completed).without_contents();
+        record.summary.publishes = false;
+        record.summary.completed_at = Some(now() - TimeDelta::hours(hours));
+        let end = run_end(record, Vec::new());
+        fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+    }
+    let planned = fixture.store.retention_plan(older_than(4), now()).await.unwrap();
+    let swept = fixture.sweep(older_than(4), now(), 1).await;
+    assert_eq!((planned, swept.runs), (swept, 1));
+    assert_eq!(fixture.count("runs").await, 1);
 }
 
 async fn the_newest_sessions_of_a_thread_stay_and_the_others_are_removed(fixture: Fixture) {

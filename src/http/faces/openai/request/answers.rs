@@ -1,0 +1,196 @@
+//! Answers to the open calls of the session that a request continues.
+//!
+//! A client answers all of them at once. It sends no hash of the arguments, so the answer is about
+//! the arguments that are stored.
+
+use std::collections::BTreeMap;
+
+use super::history::{Output, no_output};
+use crate::http::codes::ProblemCode;
+use crate::http::problem::Problem;
+use agent::answers::{Answer, AnswerContent, Answers};
+use values::clock::Timestamp;
+use values::json::{JsonSchema, Value};
+use values::message::ContentPart;
+use values::session::{OpenCall, OpenCallKind};
+
+/// The reason for the model when a tool asks a question that these clients can't show.
+const NO_INPUT: &str = "The client can't be asked for input.";
+
+/// A decision of the client about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::http) struct Verdict {
+    pub(in crate::http) approves: bool,
+    pub(in crate::http) reason: Option<String>,
+}
+
+/// The results and the decisions of a request, by the ids of the calls.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Given {
+    pub(in crate::http) outputs: Vec<Output>,
+    pub(in crate::http) verdicts: BTreeMap<String, Verdict>,
+}
+
+/// Makes the answers to open calls. Calls that have expired need none.
+pub(in crate::http) fn answers_to(
+    open: &[OpenCall],
+    mut given: Given,
+    field: &str,
+    now: Timestamp,
+) -> Result<Answers, Problem> {
+    let mut answers = Vec::with_capacity(open.len());
+    for call in open {
+        let content = match call.kind {
+            OpenCallKind::Client => take_output(&mut given.outputs, call).map(|content| result_of(call, content)),
+            OpenCallKind::Approval => given.verdicts.remove(&call.call_id).map(decision_of),
+            OpenCallKind::Input => Some(denied(Some(NO_INPUT.to_owned()))),
+            OpenCallKind::Unknown => None,
+        };
+        match content {
+            Some(content) => answers.push(Answer {
+                call_id: call.call_id.clone(),
+                arguments_hash: call.arguments_hash,
+                content,
+            }),
+            None if call.is_expired(now) => (),
+            None if call.kind == OpenCallKind::Approval => {
+                let words = format!(
+                    "No response found for the approval request of the call {}.",
+                    call.call_id
+                );
+                return Err(Problem::of_field(
+                    ProblemCode::InvalidAnswers,
+                    format!("/{field}"),
+                    words,
+                ));
+            }
+            None => return Err(no_output(&format!("/{field}"), &call.call_id)),
+        }
+    }
+    Ok(Answers {
+        answers,
+        ..Answers::default()
+    })
+}
+
+fn take_output(outputs: &mut Vec<Output>, call: &OpenCall) -> Option<Vec<ContentPart>> {
+    let index = outputs.iter().position(|output| output.call_id == call.call_id)?;
+    Some(outputs.swap_remove(index).content)
+}
+
+/// Returns the result of a call: its text as the value that the schema of the tool asks for.
+fn result_of(call: &OpenCall, content: Vec<ContentPart>) -> AnswerContent {
+    let is_error = false;
+    let text = match content.as_slice() {
+        [part] => part.as_text(),
+        _ => None,
+    };
+    match text.map(|text| value_of(&call.response_schema, text)) {
+        Some(value) => AnswerContent::Result { value, is_error },
+        None => AnswerContent::Parts { content, is_error },
+    }
+}
+
+/// Returns the value that a text stands for: the text itself if the schema allows it, and otherwise
+/// the value that it is the JSON of.
+fn value_of(schema: &Value, text: &str) -> Value {
+    let as_text = Value::from(text);
+    let is_allowed = |schema: &Value| JsonSchema::compile(schema).is_ok_and(|schema| schema.check(&as_text).is_ok());
+    if *schema == Value::Bool(true) || is_allowed(schema) {
+        return as_text;
+    }
+    serde_json::from_str(text).unwrap_or(as_text)
+}
+
+fn decision_of(verdict: Verdict) -> AnswerContent {
+    if verdict.approves {
+        AnswerContent::Approve { remember: false }
+    } else {
+        denied(verdict.reason)
+    }
+}
+
+fn denied(reason: Option<String>) -> AnswerContent {
+    AnswerContent::Deny { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn open(kind: OpenCallKind, schema: &Value) -> OpenCall {
+        let hash = "0".repeat(64);
+        let call = json!({
+            "call_id": "c", "kind": kind, "tool": "f", "arguments": {}, "arguments_hash": hash,
+            "response_schema": schema, "expires_at": "2026-01-02T00:00:00Z",
+        });
+        serde_json::from_value(call).unwrap()
+    }
+
+    fn given(text: &str) -> Given {
+        let content = vec![ContentPart::text(text)];
+        let verdict = Verdict {
+            approves: text == "yes",
+            reason: None,
+        };
+        Given {
+            outputs: vec![Output {
+                call_id: "c".to_owned(),
+                content,
+            }],
+            verdicts: BTreeMap::from([("c".to_owned(), verdict)]),
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_call_gets_its_answer() {
+        let result = |value| AnswerContent::Result { value, is_error: false };
+        for (call, text, expected) in [
+            (open(OpenCallKind::Client, &json!(true)), "5", result(json!("5"))),
+            (
+                open(OpenCallKind::Client, &json!({"type": "integer"})),
+                "5",
+                result(json!(5)),
+            ),
+            (
+                open(OpenCallKind::Client, &json!({"type": "string"})),
+                "5",
+                result(json!("5")),
+            ),
+            (
+                open(OpenCallKind::Approval, &json!(true)),
+                "yes",
+                AnswerContent::Approve { remember: false },
+            ),
+            (open(OpenCallKind::Approval, &json!(true)), "no", denied(None)),
+            (
+                open(OpenCallKind::Input, &json!(true)),
+                "x",
+                denied(Some(NO_INPUT.to_owned())),
+            ),
+        ] {
+            let answers = answers_to(&[call], given(text), "input", now()).unwrap();
+            assert_eq!(answers.answers[0].content, expected);
+        }
+    }
+
+    #[test]
+    fn every_open_call_needs_an_answer_until_it_expires() {
+        for (kind, words) in [
+            (OpenCallKind::Client, "No tool output found for function call c."),
+            (OpenCallKind::Approval, "approval request of the call c"),
+        ] {
+            let call = [open(kind, &json!(true))];
+            let problem = answers_to(&call, Given::default(), "input", now()).unwrap_err();
+            assert!(problem.detail().contains(words), "{}", problem.detail());
+            let late = call[0].expires_at;
+            assert_eq!(answers_to(&call, Given::default(), "input", late).unwrap().answers, []);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The fields of a body, taken one after the other. Fields that nobody takes are unknown.
+//!
+//! Frameworks add fields of their own, so an unknown field is no error. A field that asks for
+//! something else than the client would get is one.
+
+use serde::de::DeserializeOwned;
+
+use crate::http::codes::ProblemCode;
+use crate::http::json_errors::decode_problem;
+use crate::http::problem::Problem;
+use values::json::{Object, Value};
+
+/// The most unknown fields that the log names, and the longest of their names in bytes.
+const MAX_LOGGED: usize = 8;
+const MAX_NAME: usize = 64;
+
+/// The fields of a body that are not taken yet.
+#[derive(Debug)]
+pub(super) struct Fields(Object);
+
+impl Fields {
+    pub(super) fn new(body: Object) -> Self {
+        Self(body)
+    }
+
+    /// Takes a field. Null is the same as no field.
+    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => decode(value, &format!("/{name}")).map(Some),
+        }
+    }
+
+    /// Takes a field that must be there.
+    pub(super) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
+        self.take(name)?.ok_or_else(|| {
+            let words = format!("missing field `{name}`");
+            Problem::of_field(ProblemCode::MissingField, format!("/{name}"), words)
+        })
+    }
+
+    /// Takes fields that have no effect here.
+    pub(super) fn ignore(&mut self, names: &[&str]) {
+        for name in names {
+            self.0.remove(*name);
+        }
+    }
+
+    /// Refuses fields that the service does not support, unless they have a value that asks for
+    /// nothing.
+    pub(super) fn refuse(&mut self, names: &[&str]) -> Result<(), Problem> {
+        for name in names {
+            let value = self.0.remove(*name);
+            if value.is_some_and(|value| !asks_for_nothing(&value)) {
+                return Err(unsupported(format!("/{name}"), format!("`{name}` is not supported")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs the fields that are left.
+    pub(super) fn finish(self) {
+        let is_name = |name: &&String| {
+            let is_word = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+            is_word && name.len() <= MAX_NAME
+        };
+        let unknown: Vec<&str> = self
+            .0
+            .keys()
+            .filter(is_name)
+            .map(String::as_str)
+            .take(MAX_LOGGED)
+            .collect();
+        if !unknown.is_empty() {
+            tracing::info!(fields = unknown.join(", "), "unknown fields of a request are ignored");
+        }
+    }
+}
+
+/// Decodes a part of a body; `pointer` is the JSON pointer to it.
+pub(super) fn decode<T: DeserializeOwned>(value: Value, pointer: &str) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| decode_problem(pointer, &error))
+}
+
+/// Makes the problem of something that the service does not support.
+pub(super) fn unsupported(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::UnsupportedParameter, pointer, words)
+}
+
+fn asks_for_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) | Value::String(_) => false,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() < f64::EPSILON),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}

@@ -1,0 +1,33 @@
+//! Requests in OpenAI's protocols, as requests for runs.
+//!
+//! ```text
+//! fields.rs        each field of a body is taken, refused or ignored
+//! create.rs        a request for a response          ┐ generation.rs, tools.rs: the settings
+//! chat.rs          a request for a completion        ┘ items.rs, content.rs: the input
+//! conversation.rs  a request for a conversation
+//! history.rs       items ─▶ messages, results and decisions
+//! answers.rs       results and decisions ─▶ answers to the open calls of the base
+//! ```
+
+mod content;
+mod fields;
+
+mod items;
+mod tools;
+
+mod generation;
+
+mod history;
+
+mod answers;
+
+mod chat;
+mod conversation;
+mod create;
+
+pub(in crate::http) use self::answers::{Given, Verdict, answers_to};
+pub(in crate::http) use self::chat::CreateChat;
+pub(in crate::http) use self::conversation::CreateConversation;
+pub(in crate::http) use self::create::{CreateResponse, shortened};
+pub(in crate::http) use self::history::{Arranged, arrange};
+pub(in crate::http) use self::items::{Item, Opener, read_input};

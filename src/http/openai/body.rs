@@ -1,0 +1,87 @@
+//! JSON responses of these routes, and the ids of responses in paths.
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use serde::Serialize;
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
+use crate::http::faces::openai::ids::{parse_response_id, response_id};
+use crate::http::faces::openai::request::{Opener, shortened};
+use crate::http::in_flight::{SMALL, held, json_response};
+use crate::http::observe::StartedRun;
+use crate::http::parameters::PathParameters;
+use crate::http::problem::Problem;
+use tasks::off_thread::by_size;
+use values::ids::RunId;
+
+/// Names the response that a request has started, also if it failed.
+const RESPONSE_ID: HeaderName = HeaderName::from_static("x-response-id");
+
+/// An object of OpenAI's API, in the description of this one.
+#[derive(Debug)]
+pub(super) struct OpenAiObject;
+
+impl PartialSchema for OpenAiObject {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .description(Some("An object as OpenAI describes it."))
+            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
+            .into()
+    }
+}
+
+impl ToSchema for OpenAiObject {}
+
+/// Responds with JSON. A large response waits for room, and is never refused.
+pub(super) async fn json<T: Serialize + Send + 'static>(
+    call: &Call,
+    value: T,
+    weight: usize,
+) -> Result<Response, Problem> {
+    let encode = move || serde_json::to_vec(&value);
+    let text = by_size(&call.tenant, weight as u64, encode).await;
+    let text = text.map_err(Problem::internal)?;
+    if text.len() <= SMALL {
+        return Ok(json_response(text));
+    }
+    let share = call.api.in_flight.take(&call.tenant, text.len()).await;
+    Ok(json_response(held(text.into(), share)))
+}
+
+/// Names the run that a request has started.
+pub(super) fn mark_started(response: &mut Response, run_id: RunId) {
+    response.extensions_mut().insert(StartedRun(run_id));
+    if let Ok(id) = HeaderValue::from_str(&response_id(run_id)) {
+        response.headers_mut().insert(RESPONSE_ID, id);
+    }
+}
+
+/// Returns the run of the response that a path names.
+pub(super) fn response_in(path: &PathParameters) -> Result<RunId, Problem> {
+    let id = path.text("response_id");
+    parse_response_id(id).ok_or_else(|| no_response(id))
+}
+
+/// Makes the problem of a response that does not exist.
+pub(super) fn no_response(id: &str) -> Problem {
+    let words = format!("Response with id '{}' not found.", shortened(id));
+    Problem::new(ProblemCode::RunNotFound, words)
+}
+
+/// Returns what opens sealed reasoning of the caller's tenant.
+pub(super) fn opener(call: &Call) -> Opener<'_> {
+    Opener {
+        seal: call.api.openai.seal.as_ref(),
+        tenant: &call.tenant,
+    }
+}
+
+/// Makes the problem of a conversation that does not exist.
+pub(super) fn no_conversation(id: &str) -> Problem {
+    let words = format!("Conversation with id '{}' not found.", shortened(id));
+    Problem::new(ProblemCode::ThreadNotFound, words)
+}

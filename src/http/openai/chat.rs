@@ -1,0 +1,124 @@
+//! `POST /v1/chat/completions`.
+
+use std::mem;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::base::Base;
+use super::body::{OpenAiObject, json};
+use super::failure::Failure;
+use super::finished::after_start;
+use super::start::{Envelope, counted, start};
+use super::stream::{self, FrameWriter, write_frame};
+use crate::http::auth::Call;
+use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
+use crate::http::faces::openai::request::{CreateChat, arrange};
+use crate::http::headers::single;
+use crate::http::idempotency::KeyedBody;
+use crate::http::problem::Problem;
+use crate::http::problem_groups::OPENAI_PROBLEMS;
+use crate::run::{RunHandle, RunRequest};
+use agent::record::RunEvent;
+use tasks::off_thread::by_size;
+use values::json::{Object, weight};
+use values::session::Setting;
+
+/// Names the thread that a completion continues.
+const THREAD: &str = "x-agent-thread";
+
+/// Completes a conversation, as the API of OpenAI does.
+///
+/// The client sends the whole conversation, and nothing of it is stored. With a thread, named by
+/// the header `X-Agent-Thread` or by `metadata.thread`, the conversation is stored there.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", params(
+    ("Idempotency-Key" = Option<String>, Header),
+    ("X-Agent-Thread" = Option<String>, Header, description = "The thread to continue; one that does not exist is created"),
+), request_body(content = OpenAiObject, description = "The request, as OpenAI describes it"), responses(
+    (status = 200, description = "The completion, or the stream of its chunks",
+        content((OpenAiObject = "application/json"), (String = "text/event-stream")),
+        headers(("Idempotency-Replayed"))),
+), extensions(("x-problems" = json!(OPENAI_PROBLEMS))))]
+pub(in crate::http) async fn create_completion(
+    call: Call,
+    headers: HeaderMap,
+    body: KeyedBody<Object>,
+) -> Result<Response, Problem> {
+    let envelope = Envelope {
+        key: body.key,
+        request_id: body.request_id,
+    };
+    let request = read(&call, &headers, body.body, body.bytes).await?;
+    let (model, streams, includes_usage) = (request.model.clone(), request.streams, request.includes_usage);
+    let run = Box::pin(prepare(&call, request, envelope.key.is_some())).await?;
+    let is_json = matches!(run.response_format, Setting::Set(_));
+    let handle = start(&call, envelope, run).await?;
+    let (run_id, is_replay) = (handle.run_id, handle.is_replay);
+    let responded = if streams {
+        followed(call, handle, ChatReader::new(model, includes_usage, is_json))
+    } else {
+        waited(&call, handle, model).await
+    };
+    Ok(after_start(run_id, is_replay, responded))
+}
+
+/// Reads the body. Large ones are read beside the async threads.
+async fn read(call: &Call, headers: &HeaderMap, body: Object, bytes: u64) -> Result<CreateChat, Problem> {
+    let thread = single(headers, THREAD)?.map(str::to_owned);
+    let api = Arc::clone(&call.api);
+    let read = move || {
+        CreateChat::read(
+            body,
+            thread.as_deref(),
+            api.openai.access,
+            api.limits.max_input_messages,
+        )
+    };
+    by_size(&call.tenant, bytes, read).await
+}
+
+/// Makes the request for a run: from no base, or on a thread that has all but the last messages.
+async fn prepare(call: &Call, mut request: CreateChat, has_key: bool) -> Result<RunRequest, Problem> {
+    let base = match &request.thread {
+        Some(name) => Base::of_thread(call, name).await?.unwrap_or_default(),
+        None => Base::default(),
+    };
+    if base.has_session() {
+        request.continue_thread();
+    }
+    let items = mem::take(&mut request.items);
+    let arranged = arrange(items, &base.open_ids(), "messages")?;
+    base.continued_by(call, arranged, "messages", request.into_run(has_key))
+        .await
+}
+
+fn followed(call: Call, handle: RunHandle, reader: ChatReader) -> Result<Response, Problem> {
+    let counted = counted(&call, &handle)?;
+    let (caller, events) = handle.into_events();
+    Ok(stream::respond(call, events, Some(caller), counted, reader))
+}
+
+/// Waits for the end of a run.
+async fn waited(call: &Call, handle: RunHandle, model: String) -> Result<Response, Problem> {
+    let _counted = counted(call, &handle)?;
+    let run = handle.result().await?;
+    if let Some(failure) = Failure::of_chat(&run) {
+        return Ok(failure.respond(&run));
+    }
+    let bytes = weight(&run.output);
+    json(call, ChatCompletion::of_record(model, &run), bytes).await
+}
+
+impl FrameWriter for ChatReader {
+    fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>) {
+        let failure = event.payload.record().and_then(Failure::of_chat);
+        if let Some(failure) = failure {
+            write_frame(frames, event.run_id, None, &failure.body());
+            return;
+        }
+        for chunk in self.read(event) {
+            write_frame(frames, event.run_id, None, &chunk);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The routes for the clients of OpenAI. `faces/openai` has the forms of requests and responses;
+//! here requests are read, runs are started and followed, and responses are sent.
+
+mod body;
+mod failure;
+mod stream;
+
+mod base;
+mod references;
+
+mod finished;
+mod lists;
+mod response_events;
+mod start;
+
+pub(super) mod chat;
+pub(super) mod conversations;
+pub(super) mod models;
+pub(super) mod responses;
+pub(super) mod stored;

@@ -1,0 +1,112 @@
+//! `POST /v1/responses`.
+
+use std::mem;
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use super::base::Base;
+use super::body::{OpenAiObject, json, no_conversation};
+use super::finished::{after_start, end_of, settings_of, stored_response};
+use super::references::resolve;
+use super::response_events::ResponseWriter;
+use super::start::{Envelope, counted, start};
+use super::stream;
+use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
+use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::request::{CreateResponse, Opener, arrange};
+use crate::http::faces::openai::response::{ResponseStream, response_of};
+use crate::http::faces::turn::Turn;
+use crate::http::idempotency::KeyedBody;
+use crate::http::problem::Problem;
+use crate::http::problem_groups::OPENAI_PROBLEMS;
+use crate::run::{RunHandle, RunRequest};
+use tasks::off_thread::by_size;
+use values::json::{Object, weight};
+
+/// Responds to an input, as the API of OpenAI does.
+///
+/// `model` is the name of an agent, or `PROVIDER/MODEL`. A waiting run is a response with the
+/// status `completed` and calls to answer. Clients repeat requests by their own rules; the header
+/// `x-should-retry` says whether they should.
+#[utoipa::path(post, path = "/v1/responses", tag = "openai", params(
+    ("Idempotency-Key" = Option<String>, Header),
+), request_body(content = OpenAiObject, description = "The request, as OpenAI describes it"), responses(
+    (status = 200, description = "The response, or the stream of its events",
+        content((OpenAiObject = "application/json"), (String = "text/event-stream")),
+        headers(("Idempotency-Replayed"))),
+), extensions(("x-problems" = json!([OPENAI_PROBLEMS, [[ProblemCode::PreviousResponseNotFound, ProblemCode::ThreadNotFound]]]))))]
+pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
+    let envelope = Envelope {
+        key: body.key,
+        request_id: body.request_id,
+    };
+    let request = read(&call, body.body, body.bytes).await?;
+    let (streams, is_in_background) = (request.streams, request.is_in_background());
+    let run = Box::pin(prepare(&call, request)).await?;
+    let echo = Echo::of_stored(run.echo.as_deref());
+    let handle = start(&call, envelope, run).await?;
+    let (run_id, is_replay) = (handle.run_id, handle.is_replay);
+    let responded = if streams {
+        followed(call, handle, echo)
+    } else if is_in_background {
+        accepted(&call, handle, &echo).await
+    } else {
+        waited(&call, handle).await
+    };
+    Ok(after_start(run_id, is_replay, responded))
+}
+
+/// Reads the body. Large ones are read beside the async threads.
+async fn read(call: &Call, body: Object, bytes: u64) -> Result<CreateResponse, Problem> {
+    let (api, tenant) = (Arc::clone(&call.api), call.tenant.clone());
+    let read = move || {
+        let opener = Opener {
+            seal: api.openai.seal.as_ref(),
+            tenant: &tenant,
+        };
+        CreateResponse::read(body, opener, api.openai.access, api.limits.max_input_messages)
+    };
+    by_size(&call.tenant, bytes, read).await
+}
+
+/// Makes the request for a run, with everything that its items refer to.
+async fn prepare(call: &Call, mut request: CreateResponse) -> Result<RunRequest, Problem> {
+    let base = match (request.previous, &request.conversation) {
+        (Some(run_id), _) => Base::of_response(call, run_id).await?,
+        (None, Some(name)) => Base::of_thread(call, name)
+            .await?
+            .ok_or_else(|| no_conversation(name.as_str()))?,
+        (None, None) => Base::default(),
+    };
+    let items = resolve(call, mem::take(&mut request.items)).await?;
+    let arranged = arrange(items, &base.open_ids(), "input")?;
+    base.continued_by(call, arranged, "input", request.into_run()).await
+}
+
+/// Streams the events of a run.
+fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response, Problem> {
+    let counted = counted(&call, &handle)?;
+    let writer = ResponseWriter::after(ResponseStream::new(settings_of(&call), echo), None);
+    let (caller, events) = handle.into_events();
+    Ok(stream::respond(call, events, Some(caller), counted, writer))
+}
+
+/// Responds with a run that works in the background, or that has ended if the request is repeated.
+async fn accepted(call: &Call, handle: RunHandle, echo: &Echo) -> Result<Response, Problem> {
+    if handle.has_ended()
+        && let Some(response) = stored_response(call, handle.run_id).await?
+    {
+        let bytes = weight(&response.body);
+        return json(call, response.body, bytes).await;
+    }
+    let run = handle.detach();
+    json(call, response_of(&run, &Turn::default(), echo, &settings_of(call)), 0).await
+}
+
+/// Waits for the end of a run.
+async fn waited(call: &Call, handle: RunHandle) -> Result<Response, Problem> {
+    let _counted = counted(call, &handle)?;
+    Box::pin(end_of(call, handle)).await
+}

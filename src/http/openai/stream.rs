@@ -1,0 +1,173 @@
+//! Streams the events of a run in the form of a protocol, and ends with `[DONE]`.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::response::Response;
+use futures_util::stream;
+use serde::Serialize;
+
+use crate::http::auth::Call;
+use crate::http::frames::write_data;
+use crate::http::in_flight::{SMALL, held};
+use crate::http::openai_errors::{ErrorBody, ErrorFields};
+use crate::http::runs::events::event_stream;
+use crate::run::CallerGuard;
+use crate::run::read::{Followed, Follower};
+use agent::record::RunEvent;
+use values::ids::RunId;
+use values::limits::TenantShare;
+
+/// The last frame of a stream.
+const DONE: &[u8] = b"data: [DONE]\n\n";
+
+/// Writes the events of a run as frames of a protocol.
+pub(super) trait FrameWriter: Send + 'static {
+    /// Writes the frames of an event, of which there may be none.
+    fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>);
+}
+
+/// The error of a reader that is dropped. Both protocols have an object `error`, which makes
+/// clients raise instead of taking the stream for complete.
+#[derive(Serialize)]
+struct DroppedFrame {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    body: ErrorBody,
+}
+
+/// Makes the response of a stream. Dropping the response also drops the caller's guard.
+pub(super) fn respond(
+    call: Call,
+    events: Follower,
+    caller: Option<CallerGuard>,
+    counted: Option<TenantShare>,
+    writer: impl FrameWriter,
+) -> Response {
+    let interval = call.api.limits.keep_alive_interval;
+    let reader = Reader {
+        call,
+        events,
+        caller,
+        writer,
+        first: None,
+        is_over: false,
+        _counted: counted,
+    };
+    event_stream(reader.into_frames(), interval)
+}
+
+/// Makes the response of a stream whose first event was read already.
+pub(super) fn respond_after(
+    call: Call,
+    first: Arc<RunEvent>,
+    events: Follower,
+    counted: Option<TenantShare>,
+    writer: impl FrameWriter,
+) -> Response {
+    let interval = call.api.limits.keep_alive_interval;
+    let reader = Reader {
+        call,
+        events,
+        caller: None,
+        writer,
+        first: Some(first),
+        is_over: false,
+        _counted: counted,
+    };
+    event_stream(reader.into_frames(), interval)
+}
+
+/// Makes the response of frames that are known already.
+pub(super) fn respond_with(call: &Call, mut frames: Vec<u8>) -> Response {
+    frames.extend_from_slice(DONE);
+    let frames = stream::once(async { Bytes::from(frames) });
+    event_stream(frames, call.api.limits.keep_alive_interval)
+}
+
+/// Writes a frame. `name` is the type of its event.
+pub(super) fn write_frame<T: Serialize>(frames: &mut Vec<u8>, run_id: RunId, name: Option<&str>, data: &T) {
+    if let Some(name) = name {
+        frames.extend([b"event: ", name.as_bytes(), b"\n"].concat());
+    }
+    frames.extend_from_slice(b"data: ");
+    write_data(frames, run_id, |frame| serde_json::to_writer(frame, data));
+}
+
+/// The reader of a stream.
+struct Reader<W> {
+    call: Call,
+    events: Follower,
+    /// The guard of the caller, if the stream is the response to the request for the run.
+    caller: Option<CallerGuard>,
+    writer: W,
+    /// An event that was read and not written yet.
+    first: Option<Arc<RunEvent>>,
+    is_over: bool,
+    /// Counts the reader, unless its request has started the run.
+    _counted: Option<TenantShare>,
+}
+
+impl<W: FrameWriter> Reader<W> {
+    fn into_frames(self) -> impl stream::Stream<Item = Bytes> + Send + 'static {
+        stream::unfold(self, |mut reader| async { Some((reader.next().await?, reader)) })
+    }
+
+    /// Returns the next frames to send.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut frames = Vec::new();
+        while frames.is_empty() {
+            if self.is_over {
+                return None;
+            }
+            self.read(&mut frames).await;
+        }
+        if frames.len() <= SMALL {
+            return Some(frames.into());
+        }
+        // The writer has taken the event already, so the frames wait for their room here.
+        let share = self.call.api.in_flight.take(&self.call.tenant, frames.len()).await;
+        Some(held(frames.into(), share))
+    }
+
+    async fn read(&mut self, frames: &mut Vec<u8>) {
+        let followed = match self.first.take() {
+            Some(event) => Some(Followed::Event(event)),
+            None => self.events.next().await,
+        };
+        if let (Some(caller), Some(followed)) = (&self.caller, &followed) {
+            caller.note_sent(followed);
+        }
+        match followed {
+            Some(Followed::Event(event)) => {
+                self.writer.write(&event, frames);
+                if event.payload.is_terminal() {
+                    self.is_over = true;
+                    frames.extend_from_slice(DONE);
+                }
+            }
+            Some(Followed::Dropped { reason }) => {
+                self.is_over = true;
+                self.write_dropped(reason, frames);
+            }
+            None => self.is_over = true,
+        }
+    }
+
+    fn write_dropped(&self, reason: &str, frames: &mut Vec<u8>) {
+        let frame = DroppedFrame {
+            kind: "error",
+            body: ErrorBody {
+                error: ErrorFields {
+                    message: reason.to_owned(),
+                    kind: "server_error",
+                    param: None,
+                    code: "stream_dropped".to_owned(),
+                    response_id: None,
+                },
+            },
+        };
+        write_frame(frames, self.events.run_id(), Some("error"), &frame);
+    }
+}

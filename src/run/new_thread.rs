@@ -1,0 +1,61 @@
+//! Creates a thread for a caller, before its first run.
+
+use super::context::{RunContext, claim_key};
+use super::read::absent_session;
+use super::refusal::Refusal;
+use super::request::RequestKey;
+use agent::record::{ThreadName, ThreadRecord};
+use store::threads::{ThreadCreate, ThreadDetails};
+use values::ids::SessionId;
+use values::tenant::TenantId;
+
+/// A request to create a thread.
+#[derive(Debug)]
+pub struct NewThread {
+    /// The name; by default a new UUID.
+    pub name: Option<ThreadName>,
+    /// The title and the metadata.
+    pub details: ThreadDetails,
+    /// The session that it points to; `None` for none yet.
+    pub session_id: Option<SessionId>,
+    /// The idempotency key of the request.
+    pub idempotency: Option<RequestKey>,
+}
+
+/// A thread that a request has created.
+#[derive(Debug)]
+pub struct CreatedThread {
+    /// The thread as it is now.
+    pub thread: ThreadRecord,
+    /// Whether an earlier request with the same key created it.
+    pub is_replay: bool,
+}
+
+/// Creates a thread that does not exist yet.
+pub async fn create_thread(ctx: &RunContext, tenant: &TenantId, new: NewThread) -> Result<CreatedThread, Refusal> {
+    let new_id = ctx.ids.next_uuid();
+    let reserved = claim_key(ctx, tenant, new.idempotency.as_ref(), new_id).await?;
+    let name = new.name.unwrap_or_else(|| reserved.unwrap_or(new_id).into());
+    let creating = ctx
+        .store
+        .thread_create(tenant, &name, &new.details, new.session_id, ctx.clock.now());
+    match creating.await? {
+        ThreadCreate::Created(thread) => Ok(CreatedThread {
+            thread,
+            is_replay: false,
+        }),
+        ThreadCreate::NoSession(session_id) => Err(absent_session(ctx, tenant, session_id).await),
+        ThreadCreate::Exists => {
+            let earlier = if reserved.is_some() {
+                ctx.store.thread_lookup(tenant, &name).await?
+            } else {
+                None
+            };
+            let thread = earlier.ok_or(Refusal::ThreadExists { name })?;
+            Ok(CreatedThread {
+                thread,
+                is_replay: true,
+            })
+        }
+    }
+}

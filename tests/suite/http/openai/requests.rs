@@ -1,0 +1,166 @@
+//! Requests that are refused, and errors in OpenAI's form.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+
+use super::{OpenAiApp, assert_error, keyed, on_every_database, post_with};
+use crate::support::answer::{read, with_json};
+use crate::support::table::rows;
+use store::keys::Scope;
+
+/// The status, the code and the field of an error, and the fields of a request for a response that
+/// has it.
+const BAD: &str = r#"
+400 | unsupported_parameter       | prompt                   | {"input": "hi", "prompt": {"id": "p"}}
+400 | unsupported_parameter       | max_tool_calls           | {"input": "hi", "max_tool_calls": 2}
+400 | unsupported_parameter       | top_logprobs             | {"input": "hi", "top_logprobs": 3}
+400 | unsupported_parameter       | tools[0].type            | {"input": "hi", "tools": [{"type": "web_search"}]}
+400 | unsupported_parameter       | tool_choice.type         | {"input": "hi", "tool_choice": {"type": "file_search"}}
+400 | unsupported_parameter       | conversation             | {"input": "hi", "conversation": "c", "previous_response_id": "r"}
+400 | unsupported_parameter       | background               | {"input": "hi", "background": true, "store": false}
+400 | unsupported_parameter       | input[0].type            | {"input": [{"type": "computer_call"}]}
+400 | unsupported_parameter       | input[0].content[0].type | {"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}
+400 | invalid_field               | input                    | {"input": 1}
+400 | invalid_field               | input[0].role            | {"input": [{"role": "robot", "content": "hi"}]}
+400 | invalid_field               | temperature              | {"input": "hi", "temperature": "hot"}
+400 | invalid_field               | temperature              | {"input": "hi", "temperature": 3}
+400 | invalid_field               | metadata.a               | {"input": "hi", "metadata": {"a": 1}}
+400 | invalid_field               | tools[0].name            | {"input": "hi", "tools": [{"type": "function", "name": "look"}]}
+400 | invalid_answers             | input[0]                 | {"input": [{"type": "function_call", "call_id": "c", "name": "f"}]}
+400 | invalid_field               | input[0]                 | {"input": [{"type": "function_call_output", "call_id": "c", "output": ""}]}
+404 | model_not_found             | model                    | {"input": "hi", "model": "nobody"}
+404 | model_not_found             | model                    | {"input": "hi", "model": "nobody/m"}
+400 | previous_response_not_found | previous_response_id     | {"input": "hi", "previous_response_id": "x"}
+400 | previous_response_not_found | previous_response_id     | {"input": "hi", "previous_response_id": "resp_0197f3c21b1e7c3a9d543f1f0a6f8c11"}
+404 | thread_not_found            | conversation             | {"input": "hi", "conversation": "nobody"}
+404 | run_not_found               | input[0].id              | {"input": [{"type": "item_reference", "id": "msg_0197f3c21b1e7c3a9d543f1f0a6f8c110"}]}
+404 | run_not_found               | input[0].id              | {"input": [{"id": "x"}]}
+"#;
+
+on_every_database! {
+    bad_requests_name_the_field,
+    every_error_below_these_paths_has_the_form,
+    any_bearer_is_accepted_while_no_key_exists,
+    unknown_fields_and_fields_without_effect_are_accepted,
+    unsupported_tools_can_be_dropped,
+    a_failed_run_is_an_error_that_names_its_response,
+}
+
+async fn bad_requests_name_the_field(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    for [status, code, param, body] in rows(BAD) {
+        let answer = app.respond(&serde_json::from_str(body).unwrap()).await;
+        assert_error(&answer, status.parse().unwrap(), code, &json!(param));
+    }
+    let answer = app.post("/v1/responses", &json!({"input": "hi"})).await;
+    assert_error(&answer, 400, "missing_required_parameter", &json!("model"));
+    assert_eq!(app.mock.asked(), 0);
+    app.finish().await;
+}
+
+async fn every_error_below_these_paths_has_the_form(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let broken = app
+        .request(Method::POST, "/v1/responses")
+        .header("content-type", "application/json");
+    assert_error(&read(broken.body("{")).await, 400, "malformed_json", &Value::Null);
+    for (method, path, status, code) in [
+        (Method::PUT, "/v1/responses", 405, "method_not_allowed"),
+        (Method::GET, "/v1/responses/x/y", 404, "route_not_found"),
+        (Method::GET, "/v1/responses/x", 404, "run_not_found"),
+        (Method::GET, "/v1/models/nobody", 404, "model_not_found"),
+    ] {
+        let answer = read(app.request(method, path)).await;
+        let param = if code == "model_not_found" {
+            json!("model")
+        } else {
+            Value::Null
+        };
+        assert_error(&answer, status, code, &param);
+    }
+    let (_, secret) = app.make_key("acme", &[Scope::SessionsRead]).await;
+    let answer = post_with(&app, &secret, "/v1/responses", &json!({"model": "own", "input": "hi"})).await;
+    assert_error(&answer, 403, "missing_scope", &Value::Null);
+    assert_eq!(answer.json()["error"]["type"], "permission_error");
+    let answer = read(app.request(Method::GET, "/v1/models")).await;
+    assert_error(&answer, 401, "invalid_api_key", &Value::Null);
+    assert_eq!(answer.json()["error"]["type"], "authentication_error");
+    app.finish().await;
+}
+
+async fn any_bearer_is_accepted_while_no_key_exists(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let body = json!({"model": "own", "input": "hi"});
+    for secret in ["sk-anything", ""] {
+        assert_eq!(
+            post_with(&app, secret, "/v1/responses", &body).await.ok()["status"],
+            "completed"
+        );
+    }
+    // Not on the other routes, and not once there is a key.
+    let answer = read(keyed(&app, "sk-anything", Method::GET, "/v1/runs")).await;
+    answer.assert_problem("invalid_api_key");
+    let (_, secret) = app.make_key("default", &[Scope::RunsWrite]).await;
+    post_with(&app, &secret, "/v1/responses", &body).await.ok();
+    let answer = post_with(&app, "sk-anything", "/v1/responses", &body).await;
+    assert_error(&answer, 401, "invalid_api_key", &Value::Null);
+    app.finish().await;
+}
+
+async fn unknown_fields_and_fields_without_effect_are_accepted(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let response = app
+        .response(&json!({
+            "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi", "unknown": 1}], "id": null}],
+            "client_metadata": {"a": [1]}, "user": "u", "service_tier": "auto", "top_logprobs": 0,
+            "parallel_tool_calls": true, "presence_penalty": 0, "include": ["message.output_text.logprobs"],
+            "reasoning": {"summary": "auto"}, "text": {"verbosity": "low"}, "stream_options": {}, "tools": [],
+        }))
+        .await;
+    assert_eq!(super::text(&response), "echo: hi");
+    assert_eq!(
+        response["text"],
+        json!({"verbosity": "low", "format": {"type": "text"}})
+    );
+    app.finish().await;
+}
+
+async fn unsupported_tools_can_be_dropped(database: TestDatabase) {
+    let app = OpenAiApp::start_with(&database, &[("openai.unsupported_tools", "drop")]).await;
+    let tools = json!([{"type": "web_search"}, {"type": "function", "name": "mine", "parameters": null}]);
+    app.response(&json!({"input": "hi", "tools": tools})).await;
+    let offered = app.last_request()["tools"].as_array().unwrap().clone();
+    let names: Vec<_> = offered
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["look", "deploy", "mine"]);
+    app.finish().await;
+}
+
+async fn a_failed_run_is_an_error_that_names_its_response(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let answer = app.respond(&json!({"input": "overloaded"})).await;
+    assert_error(&answer, 429, "rate_limit_exceeded", &Value::Null);
+    let id = answer.json()["error"]["response_id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (answer.header("x-response-id"), answer.header("x-should-retry")),
+        (id.as_str(), "true")
+    );
+    let response = app.get(&format!("/v1/responses/{id}")).await;
+    assert_eq!((&response["id"], &response["status"]), (&json!(id), &json!("failed")));
+    // A failed response has nothing to continue.
+    let answer = app.respond(&json!({"input": "hi", "previous_response_id": id})).await;
+    assert_error(
+        &answer,
+        400,
+        "previous_response_not_found",
+        &json!("previous_response_id"),
+    );
+    // Chat Completions has no form for a failure but an error.
+    let chat = json!({"model": "own", "messages": [{"role": "user", "content": "overloaded"}]});
+    let answer = read(with_json(app.request(Method::POST, "/v1/chat/completions"), &chat)).await;
+    assert_error(&answer, 429, "rate_limit_exceeded", &Value::Null);
+    app.finish().await;
+}

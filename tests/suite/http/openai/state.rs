@@ -1,0 +1,204 @@
+//! Responses that continue others, that are retrieved, cancelled and deleted, and those of others.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+
+use super::{OpenAiApp, assert_error, items, keyed, on_every_database, post_with, text};
+use crate::support::answer::{read, with_json};
+use crate::support::mock_model::texts;
+use store::keys::Scope;
+
+on_every_database! {
+    a_response_continues_another_one_and_can_be_forked,
+    nothing_but_items_is_inherited,
+    what_is_retrieved_is_what_was_created,
+    items_of_earlier_responses_are_named_by_their_ids,
+    a_response_that_is_not_stored_is_gone,
+    a_deleted_response_is_gone,
+    a_repeated_request_gets_the_same_response,
+    responses_of_another_tenant_do_not_exist,
+}
+
+async fn a_response_continues_another_one_and_can_be_forked(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let first = app.response(&json!({"input": "one"})).await;
+    for input in ["two", "other"] {
+        let next = app
+            .response(&json!({"input": input, "previous_response_id": first["id"]}))
+            .await;
+        assert_eq!(next["previous_response_id"], first["id"]);
+        let asked = app.last_request();
+        assert_eq!(texts(&asked["messages"]), ["You are A.", "one", "echo: one", input]);
+    }
+    app.finish().await;
+}
+
+async fn nothing_but_items_is_inherited(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let first = app
+        .response(&json!({
+            "input": "{}", "instructions": "Be {{ brief }}.", "temperature": 0.5, "metadata": {"a": "b"},
+            "tools": [{"type": "function", "name": "mine"}], "tool_choice": "none", "text": {"format": {"type": "text"}},
+        }))
+        .await;
+    let asked = app.last_request();
+    assert_eq!(asked["messages"][0]["content"], "You are A.\n\nBe {{ brief }}.");
+    assert_eq!(asked["temperature"], 0.5);
+    assert_eq!(first["metadata"], json!({"a": "b"}));
+    let next = app
+        .response(&json!({"input": "two", "previous_response_id": first["id"]}))
+        .await;
+    let asked = app.last_request();
+    assert_eq!(asked["messages"][0]["content"], "You are A.");
+    assert_eq!(
+        (&asked["temperature"], &asked["tools"].as_array().unwrap().len()),
+        (&Value::Null, &2)
+    );
+    assert_eq!((&next["metadata"], &next["instructions"]), (&json!({}), &Value::Null));
+    app.finish().await;
+}
+
+async fn what_is_retrieved_is_what_was_created(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let input = json!([["c1", "look", {"ms": 1}]]).to_string();
+    let created = app
+        .response(&json!({"input": input, "metadata": {"a": "b"}, "user": "u"}))
+        .await;
+    assert_eq!(created["status"], "completed");
+    assert_eq!(items(&created, "mcp_call").len(), 1);
+    let path = format!("/v1/responses/{}", created["id"].as_str().unwrap());
+    assert_eq!(app.get(&path).await, created);
+    let list = app.get(&format!("{path}/input_items")).await;
+    assert_eq!((&list["object"], &list["has_more"]), (&json!("list"), &json!(false)));
+    let data = list["data"].as_array().unwrap();
+    assert_eq!((data.len(), &data[0]["content"][0]["text"]), (1, &json!(input)));
+    app.finish().await;
+}
+
+async fn items_of_earlier_responses_are_named_by_their_ids(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let calls = json!([["c1", "look", {"ms": 1}]]).to_string();
+    let first = app.response(&json!({"input": calls})).await;
+    let references = first["output"].as_array().unwrap().iter();
+    let references: Vec<_> = references
+        .map(|item| json!({"type": "item_reference", "id": item["id"]}))
+        .collect();
+    let mut input = vec![json!({"role": "user", "content": calls})];
+    input.extend(references);
+    input.push(json!({"role": "user", "content": "next"}));
+    // An item that a known response does not have is left out.
+    let id = first["id"].as_str().unwrap().replace("resp_", "msg_") + "99";
+    input.push(json!({"type": "item_reference", "id": id}));
+    app.response(&json!({"input": input})).await;
+    let asked = app.last_request();
+    let roles: Vec<_> = asked["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "user"]);
+    assert_eq!(texts(&asked["messages"])[5], "next");
+    app.finish().await;
+}
+
+async fn a_response_that_is_not_stored_is_gone(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let response = app.response(&json!({"input": "one", "store": false})).await;
+    assert_eq!(
+        (text(&response).as_str(), &response["store"]),
+        ("echo: one", &json!(false))
+    );
+    app.until_idle().await;
+    let id = &response["id"];
+    let answer = app.try_get(&format!("/v1/responses/{}", id.as_str().unwrap())).await;
+    assert_error(&answer, 404, "run_not_found", &Value::Null);
+    let answer = app.respond(&json!({"input": "two", "previous_response_id": id})).await;
+    assert_error(
+        &answer,
+        400,
+        "previous_response_not_found",
+        &json!("previous_response_id"),
+    );
+    app.finish().await;
+}
+
+async fn a_deleted_response_is_gone(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let first = app.response(&json!({"input": "one"})).await;
+    let second = app
+        .response(&json!({"input": "two", "previous_response_id": first["id"]}))
+        .await;
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let answer = read(app.request(Method::DELETE, &path(&first))).await;
+    assert_error(&answer, 400, "session_has_descendants", &Value::Null);
+    for response in [&second, &first] {
+        let deleted = read(app.request(Method::DELETE, &path(response))).await.ok();
+        assert_eq!(
+            deleted,
+            json!({"id": response["id"], "object": "response", "deleted": true})
+        );
+        assert_error(&app.try_get(&path(response)).await, 404, "run_not_found", &Value::Null);
+    }
+    app.finish().await;
+}
+
+async fn a_repeated_request_gets_the_same_response(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let send = async |input: &str| {
+        let request = app
+            .request(Method::POST, "/v1/responses")
+            .header("idempotency-key", "k");
+        read(with_json(request, &json!({"model": "own", "input": input}))).await
+    };
+    let first = send("hi").await;
+    let again = send("hi").await;
+    assert_eq!((again.header("idempotency-replayed"), app.mock.asked()), ("true", 1));
+    assert_eq!(again.ok(), first.ok());
+    assert_error(&send("other").await, 400, "idempotency_key_reused", &Value::Null);
+    app.finish().await;
+}
+
+async fn responses_of_another_tenant_do_not_exist(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let scopes = [Scope::RunsWrite, Scope::SessionsRead];
+    let (_, acme) = app.make_key("acme", &scopes).await;
+    let (_, globex) = app.make_key("globex", &scopes).await;
+    let body = json!({"model": "mock/m", "input": "secret"});
+    let response = post_with(&app, &acme, "/v1/responses", &body).await.ok();
+    let id = response["id"].as_str().unwrap();
+    for (method, rest) in [
+        (Method::GET, ""),
+        (Method::GET, "?stream=true"),
+        (Method::GET, "/input_items"),
+        (Method::POST, "/cancel"),
+        (Method::DELETE, ""),
+    ] {
+        let answer = read(keyed(&app, &globex, method, &format!("/v1/responses/{id}{rest}"))).await;
+        assert_error(&answer, 404, "run_not_found", &Value::Null);
+    }
+    let body = json!({"model": "mock/m", "input": "hi", "previous_response_id": id});
+    let answer = post_with(&app, &globex, "/v1/responses", &body).await;
+    assert_error(
+        &answer,
+        400,
+        "previous_response_not_found",
+        &json!("previous_response_id"),
+    );
+    let reference = json!([{"type": "item_reference", "id": response["output"][0]["id"]}]);
+    let body = json!({"model": "mock/m", "input": reference});
+    let answer = post_with(&app, &globex, "/v1/responses", &body).await;
+    assert_error(&answer, 404, "run_not_found", &json!("input[0].id"));
+    let answer = post_with(
+        &app,
+        &globex,
+        "/v1/chat/completions",
+        &json!({
+            "model": "own", "messages": [{"role": "user", "content": "hi"}],
+        }),
+    )
+    .await;
+    assert_error(&answer, 404, "model_not_found", &json!("model"));
+    app.finish().await;
+}
