@@ -135,9 +135,9 @@ pub(super) fn write_error(response: &mut Response, problem: &Problem, has_starte
 }
 
 /// Responds with an error that is no problem of the request, such as the failure of its run.
-pub(super) fn error_response(status: StatusCode, body: &ErrorBody, should_retry: bool) -> Response {
+pub(super) fn error_response(status: StatusCode, body: &ErrorBody) -> Response {
     let mut response = (status, axum::Json(body)).into_response();
-    mark_retry(response.headers_mut(), should_retry);
+    mark_retry(response.headers_mut(), false);
     response
 }
 

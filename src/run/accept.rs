@@ -134,11 +134,7 @@ fn begin_at_once(
 }
 
 /// Finds the run of an earlier request with the key, before a repeated request is checked.
-pub(super) async fn replay(
-    ctx: &Arc<RunContext>,
-    tenant: &TenantId,
-    key: &RequestKey,
-) -> Result<Option<RunHandle>, Refusal> {
+pub async fn replay(ctx: &Arc<RunContext>, tenant: &TenantId, key: &RequestKey) -> Result<Option<RunHandle>, Refusal> {
     let now = ctx.process.leases.now();
     match ctx.store.idempotency_lookup(tenant, &key.key, now).await? {
         Some(known) => known_run(ctx, tenant, Some(key), known).await.map(Some),

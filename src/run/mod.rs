@@ -60,6 +60,7 @@ mod offered;
 pub mod process;
 mod remove;
 
+pub use self::accept::replay;
 pub use self::context::settings;
 pub use self::context::{ProcessState, RunContext, check_key};
 pub use self::control::{ControlOutcome, control_run, steer_run};

@@ -1,11 +1,11 @@
 //! Creates a thread for a caller, before its first run.
 
-use super::context::{RunContext, claim_key};
+use super::context::{RunContext, stored_key};
 use super::read::absent_session;
 use super::refusal::Refusal;
 use super::request::RequestKey;
 use agent::record::{ThreadName, ThreadRecord};
-use store::threads::{ThreadCreate, ThreadDetails};
+use store::threads::{ThreadCreate, ThreadDetails, ThreadDraft};
 use values::ids::SessionId;
 use values::tenant::TenantId;
 
@@ -34,24 +34,27 @@ pub struct CreatedThread {
 /// Creates a thread that does not exist yet.
 pub async fn create_thread(ctx: &RunContext, tenant: &TenantId, new: NewThread) -> Result<CreatedThread, Refusal> {
     let new_id = ctx.ids.next_uuid();
-    let reserved = claim_key(ctx, tenant, new.idempotency.as_ref(), new_id).await?;
-    let name = new.name.unwrap_or_else(|| reserved.unwrap_or(new_id).into());
-    let creating = ctx
-        .store
-        .thread_create(tenant, &name, &new.details, new.session_id, ctx.clock.now());
-    match creating.await? {
+    let key = new.idempotency.as_ref();
+    let stored = key.map(|key| stored_key(ctx, key));
+    let claim = stored.as_ref().map(|key| (key, new_id));
+    let draft = ThreadDraft {
+        name: new.name.clone().unwrap_or_else(|| new_id.into()),
+        details: new.details,
+        session_id: new.session_id,
+        created_at: ctx.clock.now(),
+    };
+    match ctx.store.thread_create(tenant, &draft, claim).await? {
         ThreadCreate::Created(thread) => Ok(CreatedThread {
             thread,
             is_replay: false,
         }),
         ThreadCreate::NoSession(session_id) => Err(absent_session(ctx, tenant, session_id).await),
-        ThreadCreate::Exists => {
-            let earlier = if reserved.is_some() {
-                ctx.store.thread_lookup(tenant, &name).await?
-            } else {
-                None
-            };
-            let thread = earlier.ok_or(Refusal::ThreadExists { name })?;
+        ThreadCreate::Exists => Err(Refusal::ThreadExists { name: draft.name }),
+        ThreadCreate::Known(known) => {
+            key.map_or(Ok(()), |key| key.check(known.digest))?;
+            let name = new.name.unwrap_or_else(|| known.resource_id.into());
+            let earlier = ctx.store.thread_lookup(tenant, &name).await?;
+            let thread = earlier.ok_or(Refusal::UnknownThread { name })?;
             Ok(CreatedThread {
                 thread,
                 is_replay: true,

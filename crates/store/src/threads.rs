@@ -4,9 +4,11 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
 use super::error::StoreError;
 use super::query::TimeRange;
+use super::queue::{IdempotencyKey, KnownRequest};
 use agent::record::{ThreadName, ThreadRecord};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
@@ -84,6 +86,19 @@ pub enum ThreadExpectation {
     At(Option<SessionId>),
 }
 
+/// A thread to create.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadDraft {
+    /// The name.
+    pub name: ThreadName,
+    /// The title and the metadata.
+    pub details: ThreadDetails,
+    /// The session that the thread points to; `None` for none yet.
+    pub session_id: Option<SessionId>,
+    /// When it is created.
+    pub created_at: Timestamp,
+}
+
 /// The result of creating a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ThreadCreate {
@@ -93,6 +108,8 @@ pub enum ThreadCreate {
     Exists,
     /// There is no such session.
     NoSession(SessionId),
+    /// An earlier request has used the key.
+    Known(KnownRequest),
 }
 
 /// The result of changing the title and the metadata of a thread.
@@ -133,14 +150,12 @@ pub enum ThreadDelete {
 /// Stores threads.
 #[async_trait]
 pub trait ThreadStore: Send + Sync + fmt::Debug {
-    /// Creates a thread that points to a session or, with `None`, to none yet.
+    /// Creates a thread. Claims the key for an id only if it does.
     async fn thread_create(
         &self,
         tenant: &TenantId,
-        name: &ThreadName,
-        details: &ThreadDetails,
-        session_id: Option<SessionId>,
-        now: Timestamp,
+        draft: &ThreadDraft,
+        claim: Option<(&IdempotencyKey, Uuid)>,
     ) -> Result<ThreadCreate, StoreError>;
 
     /// Points a thread to a session, unless a run is active on the thread. So no move gets lost

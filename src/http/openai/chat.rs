@@ -10,7 +10,7 @@ use super::base::Base;
 use super::body::{OpenAiObject, json};
 use super::failure::Failure;
 use super::finished::after_start;
-use super::start::{Envelope, counted, start};
+use super::start::{Envelope, counted, earlier, start};
 use super::stream::{self, FrameWriter, write_frame};
 use crate::http::auth::Call;
 use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
@@ -23,7 +23,6 @@ use crate::run::{RunHandle, RunRequest};
 use agent::record::RunEvent;
 use tasks::off_thread::by_size;
 use values::json::{Object, weight};
-use values::session::Setting;
 
 /// Names the thread that a completion continues.
 const THREAD: &str = "x-agent-thread";
@@ -51,9 +50,13 @@ pub(in crate::http) async fn create_completion(
     };
     let request = read(&call, &headers, body.body, body.bytes).await?;
     let (model, streams, includes_usage) = (request.model.clone(), request.streams, request.includes_usage);
-    let run = Box::pin(prepare(&call, request, envelope.key.is_some())).await?;
-    let is_json = matches!(run.response_format, Setting::Set(_));
-    let handle = start(&call, envelope, run).await?;
+    let is_json = request.wants_json();
+    let handle = if let Some(handle) = earlier(&call, &envelope).await? {
+        handle
+    } else {
+        let run = Box::pin(prepare(&call, request, envelope.key.is_some())).await?;
+        start(&call, envelope, run).await?
+    };
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
         followed(call, handle, ChatReader::new(model, includes_usage, is_json))

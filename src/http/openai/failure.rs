@@ -30,15 +30,29 @@ pub(super) struct Failure<'a> {
     pub(super) status: StatusCode,
     pub(super) code: &'a str,
     pub(super) message: &'a str,
-    /// Whether the run has done nothing, so that a client may repeat its request.
-    pub(super) may_retry: bool,
 }
 
 impl<'a> Failure<'a> {
+    const UNFINISHED: Self = Self {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        code: "run_continues",
+        message: "the service shuts down, and another process continues the run",
+    };
+
     /// Returns the failure of a run; `None` if it has not failed, or if its response is incomplete.
     pub(super) fn of(run: &'a RunRecord) -> Option<Self> {
         let failed = run.summary.status == RunStatus::Failed && !is_cut(run);
         failed.then(|| Self::of_error(run.summary.error.as_ref(), run.summary.step_count))
+    }
+
+    /// Returns the failure of a run whose end a caller has awaited.
+    pub(super) fn of_awaited(run: &'a RunRecord) -> Option<Self> {
+        let has_ended = run.summary.status.is_terminal();
+        if has_ended {
+            Self::of(run)
+        } else {
+            Some(Self::UNFINISHED)
+        }
     }
 
     /// Returns the failure of a run that has no completion in Chat Completions, which has neither a
@@ -47,11 +61,7 @@ impl<'a> Failure<'a> {
         let (status, code, message) = match run.summary.status {
             RunStatus::Failed => return Self::of(run),
             RunStatus::Cancelled => (StatusCode::INTERNAL_SERVER_ERROR, "cancelled", "the run was cancelled"),
-            RunStatus::Queued | RunStatus::Running => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "run_continues",
-                "the service shuts down, and another process continues the run",
-            ),
+            RunStatus::Queued | RunStatus::Running => return Some(Self::UNFINISHED),
             _ if run.open_calls.iter().any(|call| call.kind != OpenCallKind::Client) => (
                 StatusCode::BAD_REQUEST,
                 "answers_required",
@@ -60,12 +70,7 @@ impl<'a> Failure<'a> {
             ),
             _ => return None,
         };
-        Some(Self {
-            status,
-            code,
-            message,
-            may_retry: false,
-        })
+        Some(Self { status, code, message })
     }
 
     fn of_error(error: Option<&'a RunError>, step_count: u64) -> Self {
@@ -80,7 +85,6 @@ impl<'a> Failure<'a> {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: "rate_limit_exceeded",
                 message,
-                may_retry: true,
             };
         }
         if is(&Code::ModelContextExceeded) {
@@ -88,7 +92,6 @@ impl<'a> Failure<'a> {
                 status: StatusCode::BAD_REQUEST,
                 code: "context_length_exceeded",
                 message,
-                may_retry: false,
             };
         }
         let status = if OF_REQUEST.iter().any(is) {
@@ -96,19 +99,15 @@ impl<'a> Failure<'a> {
         } else {
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        Self {
-            status,
-            code,
-            message,
-            may_retry: false,
-        }
+        Self { status, code, message }
     }
 
-    /// Responds with the error, which names the response that can be retrieved.
+    /// Responds with the error, which names the response that can be retrieved. No client repeats
+    /// the request, since its run was accepted.
     pub(super) fn respond(&self, run: &RunRecord) -> Response {
         let mut body = self.body();
         body.error.response_id = Some(response_id(run.summary.run_id));
-        error_response(self.status, &body, self.may_retry)
+        error_response(self.status, &body)
     }
 
     /// Returns the body of the error.

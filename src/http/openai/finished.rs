@@ -75,12 +75,12 @@ pub(super) async fn end_of(call: &Call, handle: RunHandle) -> Result<Response, P
         let Followed::Event(event) = followed else { break };
         // The first events of a repeated request's run may no longer be retained.
         has_begun |= matches!(event.payload, RunEventPayload::Started(_));
-        if !has_begun {
-            break;
-        }
         reader.read(&event);
         if let Some(record) = event.payload.record() {
-            return respond(call, record, reader.turn()).await;
+            if has_begun {
+                return respond(call, record, reader.turn()).await;
+            }
+            break;
         }
     }
     let messages = run_messages(&call.api.runs, &call.tenant, run_id).await?;
@@ -89,7 +89,7 @@ pub(super) async fn end_of(call: &Call, handle: RunHandle) -> Result<Response, P
 }
 
 async fn respond(call: &Call, record: &RunRecord, turn: &Turn) -> Result<Response, Problem> {
-    if let Some(failure) = Failure::of(record) {
+    if let Some(failure) = Failure::of_awaited(record) {
         return Ok(failure.respond(record));
     }
     let echo = Echo::of_stored(record.echo.as_deref());

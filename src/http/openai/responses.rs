@@ -10,7 +10,7 @@ use super::body::{OpenAiObject, json, no_conversation};
 use super::finished::{after_start, end_of, settings_of, stored_response};
 use super::references::resolve;
 use super::response_events::ResponseWriter;
-use super::start::{Envelope, counted, start};
+use super::start::{Envelope, counted, earlier, start};
 use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
@@ -38,15 +38,20 @@ use values::json::{Object, weight};
         headers(("Idempotency-Replayed"))),
 ), extensions(("x-problems" = json!([OPENAI_PROBLEMS, [[ProblemCode::PreviousResponseNotFound, ProblemCode::ThreadNotFound]]]))))]
 pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
-    let envelope = Envelope {
-        key: body.key,
-        request_id: body.request_id,
-    };
     let request = read(&call, body.body, body.bytes).await?;
     let (streams, is_in_background) = (request.streams, request.is_in_background());
-    let run = Box::pin(prepare(&call, request)).await?;
-    let echo = Echo::of_stored(run.echo.as_deref());
-    let handle = start(&call, envelope, run).await?;
+    let envelope = Envelope {
+        // A response that is not stored can't be repeated.
+        key: body.key.filter(|_| request.echo().store),
+        request_id: body.request_id,
+    };
+    let echo = request.echo().clone();
+    let handle = if let Some(handle) = earlier(&call, &envelope).await? {
+        handle
+    } else {
+        let run = Box::pin(prepare(&call, request)).await?;
+        start(&call, envelope, run).await?
+    };
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
         followed(call, handle, echo)

@@ -17,6 +17,14 @@ pub(super) struct Envelope {
     pub(super) request_id: Option<String>,
 }
 
+/// Returns the run of an earlier request with the key. It is found before anything is read that the
+/// earlier run may have changed.
+pub(super) async fn earlier(call: &Call, envelope: &Envelope) -> Result<Option<RunHandle>, Problem> {
+    let Some(key) = &envelope.key else { return Ok(None) };
+    let replayed = run::replay(&call.api.runs, &call.tenant, key).await;
+    replayed.map_err(|refusal| call.problem(refusal))
+}
+
 /// Starts a run. A run with a key continues without its caller, who can repeat the request.
 pub(super) async fn start(call: &Call, envelope: Envelope, request: RunRequest) -> Result<RunHandle, Problem> {
     let on_disconnect = if envelope.key.is_some() {

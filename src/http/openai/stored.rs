@@ -24,7 +24,7 @@ use crate::run::{Removal, control_run, remove_session};
 use agent::record::RunControl;
 use agent::state::ToolVerdict;
 use values::ids::RunId;
-use values::json::weight;
+use values::json::{Value, weight};
 
 /// How long a cancellation may take until its response shows the end.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
@@ -113,8 +113,13 @@ pub(in crate::http) async fn cancel_response(call: Call, path: PathParameters) -
         run_wait(runs, tenant, run_id, CANCEL_PATIENCE).await?;
     }
     let response = Box::pin(stored_response(&call, run_id)).await?.ok_or_else(missing)?;
-    let bytes = weight(&response.body);
-    let mut response = json(&call, response.body, bytes).await?;
+    let mut body = response.body;
+    if !call.may_read() {
+        body["output"] = Value::Array(Vec::new());
+        body["instructions"] = Value::Null;
+    }
+    let bytes = weight(&body);
+    let mut response = json(&call, body, bytes).await?;
     mark_started(&mut response, run_id);
     Ok(response)
 }

@@ -123,8 +123,9 @@ pub(in crate::http) struct CreateRun {
     #[serde(default)]
     #[schema(value_type = Option<ResponseFormat>)]
     response_format: Setting<ResponseFormat>,
-    /// Whether the run publishes a session, as by default. Otherwise only the response to this
-    /// request has its output: the record that stays has none, and no run can continue it.
+    /// Whether the run publishes a session, as by default. Otherwise the record that stays has no
+    /// output, and no run can continue it. Only the response to this request has the output, and
+    /// the events of the run, for as long as events are retained.
     publish: Option<bool>,
     /// The policy when another run continues the same base session; by default `fork`. Open calls
     /// are answered once, unless the request asks for a fork.

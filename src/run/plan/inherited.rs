@@ -47,15 +47,16 @@ pub(in crate::run) fn durability_of(
 
 /// Returns the template of the system prompt. The overrides of the session take precedence, and
 /// then the agent's own prompt. If the agent has no prompt, the session's earlier prompt stays,
-/// unless the session has dropped its override of the prompt.
+/// unless the request resets it or the session has dropped its override of the prompt.
 pub(in crate::run) fn system_prompt_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
     overrides: Option<&Overrides>,
+    is_reset: bool,
 ) -> String {
     let of = |overrides: Option<&Overrides>| overrides.and_then(|overrides| overrides.system_prompt.clone());
     let was_set = |bundle: &&Arc<Bundle>| of(bundle.context.overrides.as_deref()).is_some();
-    let earlier = bundle.filter(|bundle| agent.system_prompt.is_empty() && !was_set(bundle));
+    let earlier = bundle.filter(|bundle| !is_reset && agent.system_prompt.is_empty() && !was_set(bundle));
     of(overrides).unwrap_or_else(|| {
         let prompt = earlier.map_or(&agent.system_prompt, |bundle| &bundle.context.system_prompt);
         prompt.clone()

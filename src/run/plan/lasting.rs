@@ -60,6 +60,7 @@ impl LastingSettings {
 
     fn changed(base: Option<&Arc<Bundle>>, agent: &AgentDefinition, changes: SettingChanges) -> Result<Self, Refusal> {
         let inherited = base.and_then(|base| base.context.overrides.clone());
+        let is_reset = changes.overrides.system_prompt == Setting::Cleared;
         let overrides = if changes.overrides.is_empty() {
             inherited
         } else {
@@ -67,7 +68,7 @@ impl LastingSettings {
             changes.overrides.onto(inherited).into_shared()
         };
         Ok(Self {
-            system_prompt: system_prompt_of(base, agent, overrides.as_deref()),
+            system_prompt: system_prompt_of(base, agent, overrides.as_deref(), is_reset),
             overrides,
             response_format: response_format_of(base, agent, changes.response_format),
             metadata: session_metadata_of(base, agent, &changes.metadata)?,

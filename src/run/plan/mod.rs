@@ -34,7 +34,7 @@ use self::inherited::{durability_of, environment_of};
 use self::input::{counted, input_messages};
 use self::lasting::LastingSettings;
 use self::models::{check_prices, check_work, choose_models};
-use self::overrides::check_overrides;
+use self::overrides::{check_left_choice, check_overrides};
 use self::team::TeamSearch;
 use self::unpublished::check_unpublished;
 use crate::run::context::RunContext;
@@ -200,6 +200,7 @@ async fn plan_with(
     let overrides = settings.overrides.as_deref();
     let (changes, servers) = (&request.overrides, &*ctx.servers);
     check_overrides(tenant, &agent.definition, servers, changes, overrides, &requested_tools).await?;
+    check_left(&request, &agent.definition, left_settings.as_ref().unwrap_or(&settings))?;
     check_instructions(request.instructions.as_deref())?;
     let (tools, client_tools) = tools_of(&agent.definition, overrides, &requested_tools);
     let executor = ctx.tools.executor(&tools)?;
@@ -395,6 +396,14 @@ async fn base_agent(ctx: &RunContext, tenant: &TenantId, base: &Base) -> String 
         }
     };
     known.unwrap_or_else(|| ctx.settings.default_agent.clone())
+}
+
+/// Checks the settings that a run leaves to its session, if it publishes one.
+fn check_left(request: &RunRequest, agent: &AgentDefinition, left: &LastingSettings) -> Result<(), Refusal> {
+    if !request.publish {
+        return Ok(());
+    }
+    check_left_choice(agent, left.overrides.as_deref())
 }
 
 /// Checks the text that a request adds to the system prompt.

@@ -39,12 +39,25 @@ pub(in crate::run) async fn check_overrides(
     let set = overrides.unwrap_or(&nothing);
     let checked = set.check();
     checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
-    let parameters = set.parameters.over(&agent.parameters);
-    let mut tools = set.tools_of(&own);
-    tools.extend(requested.iter().map(|tool| tool.name.clone()));
-    agent.check_tool_choice_of(&parameters, &tools).map_err(|message| {
+    check_choice(agent, set, requested).map_err(|message| {
         // Names the field at fault: the choice if the request has one, or else the tools.
         let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());
         Refusal::invalid(if is_chosen { "parameters.tool_choice" } else { "tools" }, message)
     })
+}
+
+/// Checks the tool choice that a run leaves to its session, whose next run does not have the client
+/// tools of the request.
+pub(in crate::run) fn check_left_choice(agent: &AgentDefinition, left: Option<&Overrides>) -> Result<(), Refusal> {
+    let Some(left) = left else { return Ok(()) };
+    check_choice(agent, left, &[]).map_err(|message| {
+        let message = format!("for the runs that follow, {message}: name `parameters` in `for_this_run`");
+        Refusal::invalid("parameters.tool_choice", message)
+    })
+}
+
+fn check_choice(agent: &AgentDefinition, set: &Overrides, requested: &[ClientTool]) -> Result<(), String> {
+    let mut tools = set.tools_of(&agent.tool_names());
+    tools.extend(requested.iter().map(|tool| tool.name.clone()));
+    agent.check_tool_choice_of(&set.parameters.over(&agent.parameters), &tools)
 }

@@ -259,6 +259,7 @@ const REFUSED_TOOLS: &str = r#"
 /client_tools/0/name       | {"client_tools": [{"name": "no name"}]}
 /client_tools/0/parameters | {"client_tools": [{"name": "a", "parameters": {"type": "string"}}]}
 /parameters/tool_choice    | {"client_tools": [{"name": "a"}], "parameters": {"tool_choice": {"tool": "b"}}}
+/parameters/tool_choice    | {"client_tools": [{"name": "a"}], "parameters": {"tool_choice": {"tool": "a"}}}
 "#;
 
 async fn client_tools_of_a_request_last_until_the_answer(database: TestDatabase) {

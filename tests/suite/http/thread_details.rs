@@ -82,7 +82,15 @@ async fn a_thread_is_created_once(service: &Service) {
         );
         assert_members!(second.ok(), {"name": name, "title": body["title"], "run_count": 1});
     }
-    assert_eq!(service.get("/v1/threads").await["data"].as_array().unwrap().len(), 3);
+    // A refused request claims no key.
+    let taken = json!({"name": "t", "title": "Another"});
+    for _ in 0..2 {
+        let refused = service.post_keyed("/v1/threads", "k-3", &taken).await;
+        refused.assert_problem("thread_exists");
+    }
+    let other = json!({"title": "Other"});
+    assert_eq!(service.post_keyed("/v1/threads", "k-3", &other).await.status, 201);
+    assert_eq!(service.get("/v1/threads").await["data"].as_array().unwrap().len(), 4);
 }
 
 async fn bad_threads_are_refused(service: &Service) {

@@ -13,7 +13,7 @@ use crate::events::{AgentEvent, EventSink};
 use crate::hooks::HookFailure;
 use crate::journal::{CallStage, PendingStep};
 use crate::ports::{ModelRequest, OutputSink, ToolContext, ToolSpec};
-use crate::prompt::{is_template, render_prompt};
+use crate::prompt::{MAX_PROMPT_BYTES, is_template, render_prompt};
 use crate::response_format::{CompiledFormat, FormatError};
 use crate::run_error::RunErrorCode;
 use crate::state::{AgentError, AgentState, AgentStep, ErrorKind, Messages, StopReason, StopSignal, ToolExecution};
@@ -325,11 +325,16 @@ fn tool_choice(state: &AgentState, parameters: &ModelParameters, tools: &[ToolSp
 /// Returns the rendered prompt, and after it the instructions of the execution.
 async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<str>, AgentError> {
     let prompt = rendered_prompt(ports, state).await?;
-    Ok(match &state.context().instructions {
+    let whole: Arc<str> = match &state.context().instructions {
         Some(instructions) if prompt.is_empty() => Arc::clone(instructions),
         Some(instructions) => format!("{prompt}\n\n{instructions}").into(),
         None => prompt,
-    })
+    };
+    if whole.len() > MAX_PROMPT_BYTES {
+        let message = format!("with the instructions of the request, it has more than {MAX_PROMPT_BYTES} bytes");
+        return Err(validation_error(RunErrorCode::PromptNotRendered, message));
+    }
+    Ok(whole)
 }
 
 async fn rendered_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<str>, AgentError> {

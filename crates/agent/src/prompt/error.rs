@@ -2,7 +2,7 @@
 
 use minijinja::ErrorKind;
 
-/// The most bytes of a template, and of a rendered prompt.
+/// The most bytes of a template, of a rendered prompt, and of a prompt with its instructions.
 pub const MAX_PROMPT_BYTES: usize = 1 << 20;
 
 /// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.

@@ -221,7 +221,7 @@ impl RunRecord {
         }
     }
 
-    /// Returns the record without anything that the caller or a model wrote, except the metadata.
+    /// Returns the record without messages and calls. Metadata, the error and the stop signal stay.
     #[must_use]
     pub fn without_contents(self) -> Self {
         Self {

@@ -9,14 +9,16 @@ use uuid::Uuid;
 
 use super::connection::{Connection, Ended};
 use super::engine::Engine;
+use super::queue::{key_claim_statement, key_lookup};
 use super::statement::Statement;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
+use crate::queue::IdempotencyKey;
 use crate::rows::{RowName, ThreadRow, values};
 use crate::sessions::SessionReader as _;
 use crate::threads::{
-    MetadataChange, ThreadCreate, ThreadDelete, ThreadDetails, ThreadExpectation, ThreadFilter, ThreadPage,
-    ThreadPatch, ThreadPatched, ThreadPut, ThreadStart, ThreadStore,
+    MetadataChange, ThreadCreate, ThreadDelete, ThreadDraft, ThreadExpectation, ThreadFilter, ThreadPage, ThreadPatch,
+    ThreadPatched, ThreadPut, ThreadStart, ThreadStore,
 };
 use agent::record::{ThreadName, ThreadRecord};
 use values::clock::Timestamp;
@@ -30,14 +32,26 @@ impl<E: Engine> ThreadStore for E {
     async fn thread_create(
         &self,
         tenant: &TenantId,
-        name: &ThreadName,
-        details: &ThreadDetails,
-        session_id: Option<SessionId>,
-        now: Timestamp,
+        draft: &ThreadDraft,
+        claim: Option<(&IdempotencyKey, Uuid)>,
     ) -> Result<ThreadCreate, StoreError> {
-        let (owner, thread, details) = (tenant.clone(), name.clone(), details.clone());
+        let (owner, draft) = (tenant.clone(), draft.clone());
+        let (name, session_id) = (draft.name.clone(), draft.session_id);
+        let claimed = claim.map(|(key, resource_id)| (key.clone(), resource_id));
         let creating = self.transact(CREATE, move |mut connection| {
             Box::pin(async move {
+                if let Some((key, resource_id)) = &claimed {
+                    let claim = key_claim_statement(&owner, key, *resource_id);
+                    if connection.execute(claim).await? == 0 {
+                        return Ok(Ended::RolledBack(None));
+                    }
+                }
+                let ThreadDraft {
+                    name: thread,
+                    details,
+                    session_id,
+                    created_at,
+                } = draft;
                 let metadata = changed_metadata(details.metadata, None);
                 let metadata = serde_json::Value::Object(metadata).to_string();
                 let values = values![
@@ -45,7 +59,7 @@ impl<E: Engine> ThreadStore for E {
                     &thread,
                     session_id,
                     u64::from(session_id.is_some()),
-                    now,
+                    created_at,
                     &details.title,
                     &metadata
                 ];
@@ -62,7 +76,12 @@ impl<E: Engine> ThreadStore for E {
         if let Some(created) = creating.await? {
             return Ok(ThreadCreate::Created(created.try_into()?));
         }
-        Ok(match (self.thread_lookup(tenant, name).await?, session_id) {
+        if let Some((key, _)) = claim
+            && let Some(known) = key_lookup(self, tenant, &key.key).await?
+        {
+            return Ok(ThreadCreate::Known(known));
+        }
+        Ok(match (self.thread_lookup(tenant, &name).await?, session_id) {
             (None, Some(session_id)) => ThreadCreate::NoSession(session_id),
             // A thread that was deleted since then existed at the time.
             _ => ThreadCreate::Exists,

@@ -33,7 +33,7 @@ async fn chunks(app: &OpenAiApp, more: &Value) -> Vec<Value> {
 async fn a_conversation_is_completed_and_not_stored(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
     let calls = json!([["c1", "look", {"ms": 1}]]).to_string();
-    let messages = json!([user("one"), {"role": "assistant", "content": "first"}, user(&calls)]);
+    let messages = json!([{"role": "system", "content": ""}, user("one"), {"role": "assistant", "content": "first"}, user(&calls)]);
     let completion = app.complete(&json!({"messages": messages})).await.ok();
     let choice = &completion["choices"][0];
     // The agent's own calls are hidden.

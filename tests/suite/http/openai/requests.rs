@@ -112,7 +112,10 @@ async fn unknown_fields_and_fields_without_effect_are_accepted(database: TestDat
     let app = OpenAiApp::start(&database).await;
     let response = app
         .response(&json!({
-            "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi", "unknown": 1}], "id": null}],
+            "input": [
+                {"role": "system", "content": ""},
+                {"role": "user", "content": [{"type": "input_text", "text": "hi", "unknown": 1}], "id": null},
+            ],
             "client_metadata": {"a": [1]}, "user": "u", "service_tier": "auto", "top_logprobs": 0,
             "parallel_tool_calls": true, "presence_penalty": 0, "include": ["message.output_text.logprobs"],
             "reasoning": {"summary": "auto"}, "text": {"verbosity": "low"}, "stream_options": {}, "tools": [],
@@ -146,7 +149,7 @@ async fn a_failed_run_is_an_error_that_names_its_response(database: TestDatabase
     let id = answer.json()["error"]["response_id"].as_str().unwrap().to_owned();
     assert_eq!(
         (answer.header("x-response-id"), answer.header("x-should-retry")),
-        (id.as_str(), "true")
+        (id.as_str(), "false")
     );
     let response = app.get(&format!("/v1/responses/{id}")).await;
     assert_eq!((&response["id"], &response["status"]), (&json!(id), &json!("failed")));

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::{OpenAiApp, assert_error, items, keyed, on_every_database, post_with, text};
-use crate::support::answer::{read, with_json};
+use crate::support::answer::{Answer, read, with_json};
+use crate::support::members::extended;
 use crate::support::mock_model::texts;
 use store::keys::Scope;
 
@@ -17,6 +18,8 @@ on_every_database! {
     a_response_that_is_not_stored_is_gone,
     a_deleted_response_is_gone,
     a_repeated_request_gets_the_same_response,
+    a_repeated_answer_to_a_conversation_gets_the_same_response,
+    a_key_that_may_not_read_cancels_without_reading,
     responses_of_another_tenant_do_not_exist,
 }
 
@@ -56,6 +59,10 @@ async fn nothing_but_items_is_inherited(database: TestDatabase) {
         (&Value::Null, &2)
     );
     assert_eq!((&next["metadata"], &next["instructions"]), (&json!({}), &Value::Null));
+    // A model alone has no prompt, also not that of the agent before it.
+    let bare = json!({"model": "mock/m", "input": "three", "previous_response_id": next["id"]});
+    app.post("/v1/responses", &bare).await.ok();
+    assert_eq!(app.last_request()["messages"][0]["role"], "user");
     app.finish().await;
 }
 
@@ -144,19 +151,61 @@ async fn a_deleted_response_is_gone(database: TestDatabase) {
     app.finish().await;
 }
 
+/// Asks for a response of the agent with a key.
+async fn send_keyed(app: &OpenAiApp, key: &str, more: &Value) -> Answer {
+    let request = app.request(Method::POST, "/v1/responses");
+    let request = request.header("idempotency-key", key);
+    read(with_json(request, &extended(json!({"model": "own"}), more))).await
+}
+
 async fn a_repeated_request_gets_the_same_response(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
-    let send = async |input: &str| {
-        let request = app
-            .request(Method::POST, "/v1/responses")
-            .header("idempotency-key", "k");
-        read(with_json(request, &json!({"model": "own", "input": input}))).await
-    };
+    let send = async |input: &str| send_keyed(&app, "k", &json!({"input": input})).await;
     let first = send("hi").await;
     let again = send("hi").await;
     assert_eq!((again.header("idempotency-replayed"), app.mock.asked()), ("true", 1));
     assert_eq!(again.ok(), first.ok());
     assert_error(&send("other").await, 400, "idempotency_key_reused", &Value::Null);
+    // What is not stored has no key.
+    for _ in 0..2 {
+        let unstored = send_keyed(&app, "unstored", &json!({"input": "hi", "store": false})).await;
+        assert_eq!(
+            (text(&unstored.json()).as_str(), unstored.header("idempotency-replayed")),
+            ("echo: hi", "")
+        );
+    }
+    assert_eq!(app.mock.asked(), 3);
+    app.finish().await;
+}
+
+/// The first request moves the conversation on, so that no call of it is open at the second.
+async fn a_repeated_answer_to_a_conversation_gets_the_same_response(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
+    let tools = json!([{"type": "function", "name": "mine"}]);
+    let input = json!([["c1", "mine", {}]]).to_string();
+    app.response(&json!({"input": input, "tools": tools, "conversation": conversation}))
+        .await;
+    let output = json!([{"type": "function_call_output", "call_id": "c1", "output": "five"}]);
+    let answer = json!({"input": output, "conversation": conversation});
+    let first = send_keyed(&app, "k", &answer).await;
+    let again = send_keyed(&app, "k", &answer).await;
+    assert_eq!((again.header("idempotency-replayed"), app.mock.asked()), ("true", 2));
+    assert_eq!(text(&first.json()), "read: five");
+    assert_eq!(again.ok(), first.ok());
+    app.finish().await;
+}
+
+async fn a_key_that_may_not_read_cancels_without_reading(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let response = app.response(&json!({"input": "hi", "instructions": "Be brief."})).await;
+    let (_, writer) = app.make_key("default", &[Scope::RunsWrite]).await;
+    let path = format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap());
+    let cancelled = post_with(&app, &writer, &path, &json!({})).await.ok();
+    assert_eq!(
+        (&cancelled["status"], &cancelled["output"], &cancelled["instructions"]),
+        (&json!("completed"), &json!([]), &Value::Null)
+    );
     app.finish().await;
 }
 

@@ -72,6 +72,14 @@ async fn every_open_call_needs_an_output(database: TestDatabase) {
             ]),
             "No tool call found for function call output with call_id c3.",
         ),
+        (
+            json!([
+                output("c1", &json!("a")),
+                output("c2", &json!("b")),
+                output("c1", &json!("c"))
+            ]),
+            "There is another output for the call c1.",
+        ),
     ] {
         let answer = app
             .respond(&json!({"input": input, "previous_response_id": first["id"]}))

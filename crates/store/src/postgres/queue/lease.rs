@@ -13,7 +13,7 @@ use crate::sql::{Statement, leased_columns, sql};
 /// Leases the `picked` runs and reads them. A run that follows a thread continues the session to
 /// which the thread points at its first lease. Locks the thread in share mode, so that it can't
 /// move before removals see that the run needs this session. A run that still waits for its thread
-/// was cancelled, and continues no session.
+/// was cancelled, and keeps the base of its record.
 const LEASE_PICKED: &str = sql!(
     "q as (
                 update run_queue q set fence = q.fence + 1, attempts = q.attempts + 1, leased_until = $2, owner = $3,

@@ -110,7 +110,8 @@ async fn a_write_that_fails_fails_none_of_any_kind() {
     let Some(fixture) = postgres().await else { return };
     let [at_work, at_end, other] = leased_runs(&fixture).await;
     let mut taken_session = queued_run(&fixture.tenant);
-    taken_session.summary.session_id = other.accepted.summary.session_id;
+    // A run that stays at work in any order of the writes.
+    taken_session.summary.session_id = at_work.accepted.summary.session_id;
     // Stored already, by attempts whose responses were lost.
     let repeated = [
         BatchedWrite::accept(queued_run(&fixture.tenant)),

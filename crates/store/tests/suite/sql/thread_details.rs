@@ -6,7 +6,7 @@ use agent::record::{ThreadName, ThreadRecord};
 use serde_json::json;
 use store::TimeRange;
 use store::threads::{
-    MetadataChange, ThreadCreate, ThreadDetails, ThreadExpectation, ThreadFilter, ThreadPage, ThreadPatch,
+    MetadataChange, ThreadCreate, ThreadDetails, ThreadDraft, ThreadExpectation, ThreadFilter, ThreadPage, ThreadPatch,
     ThreadPatched, ThreadPut,
 };
 use test_support::drafts::{now, object, session_id, tenant};
@@ -40,10 +40,13 @@ async fn create(
         title: Some(format!("About {text}")),
         metadata: object(metadata),
     };
-    let thread = name(text);
-    let created = fixture
-        .store
-        .thread_create(&fixture.tenant, &thread, &details, session_id, now);
+    let draft = ThreadDraft {
+        name: name(text),
+        details,
+        session_id,
+        created_at: now,
+    };
+    let created = fixture.store.thread_create(&fixture.tenant, &draft, None);
     created.await.unwrap()
 }
 

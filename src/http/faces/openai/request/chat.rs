@@ -13,6 +13,7 @@ use crate::run::RunRequest;
 use agent::record::{ParseThreadNameError, RunMode, ThreadName};
 use values::json::{Object, Value};
 use values::message::{ContentPart, Role, ToolCall};
+use values::session::Setting;
 
 /// Fields that the service accepts and that have no effect.
 const IGNORED: [&str; 9] = [
@@ -148,6 +149,11 @@ impl CreateChat {
         })
     }
 
+    /// Returns whether the request sets a format of JSON.
+    pub(in crate::http) fn wants_json(&self) -> bool {
+        matches!(self.generation.response_format, Setting::Set(_))
+    }
+
     /// Leaves out what the thread has already: everything up to the last message of the model.
     pub(in crate::http) fn continue_thread(&mut self) {
         let is_of_model = |(_, item): &(usize, Item)| {
@@ -219,10 +225,9 @@ fn read_message(message: ChatMessage, pointer: &str) -> Result<Vec<Item>, Proble
     }
     let mut content = read_content(message.content, role, &pointer_of_content)?;
     if role != Role::Assistant {
-        if content.is_empty() {
-            return Err(Problem::invalid_field(pointer_of_content, "there is no content"));
-        }
-        return Ok(vec![Item::Message { role, content }]);
+        // Many clients send an empty system prompt.
+        let message = (!content.is_empty()).then_some(Item::Message { role, content });
+        return Ok(message.into_iter().collect());
     }
     content.extend(
         message

@@ -140,6 +140,11 @@ impl CreateResponse {
         })
     }
 
+    /// Returns the request as a response shows it.
+    pub(in crate::http) fn echo(&self) -> &Echo {
+        &self.echo
+    }
+
     /// Returns whether the run is in the background, and outlives its caller.
     pub(in crate::http) fn is_in_background(&self) -> bool {
         self.is_in_background

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::fields::{Fields, decode, unsupported};
 use super::tools::{Choice, read_choice, read_tools};
 use crate::http::checks::{check_metadata, check_reserved};
-use crate::http::openai_settings::OpenAiAccess;
+use crate::http::openai_settings::{OpenAiAccess, UnsupportedTools};
 use crate::http::problem::Problem;
 use crate::run::{LastingSetting, RunRequest};
 use agent::answers::ClientTool;
@@ -64,7 +64,8 @@ impl Generation {
         };
         generation.choose(choice.unwrap_or_default());
         generation.calls_in_parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
-        if !generation.calls_in_parallel && !generation.is_serial() {
+        let is_ignored = access.unsupported_tools == UnsupportedTools::Drop;
+        if !generation.calls_in_parallel && !generation.is_serial() && !is_ignored {
             let words = "a model may ask for several tools at once: leave it out, or name a function in `tool_choice`";
             return Err(unsupported("/parallel_tool_calls", words));
         }

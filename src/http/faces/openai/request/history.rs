@@ -119,11 +119,19 @@ pub(in crate::http) fn arrange(
     history.end_turn()?;
     arranged.messages = history.messages;
     let results = history.results.into_iter();
-    for (call_id, result) in
-        results.flat_map(|(id, results)| results.into_iter().map(move |result| (id.clone(), result)))
-    {
-        if !open.contains(call_id.as_str()) {
-            let words = format!("No tool call found for function call output with call_id {call_id}.");
+    let numbered = |(id, results): (String, VecDeque<CallResult>)| {
+        let results = results.into_iter().enumerate();
+        results.map(move |(number, result)| (id.clone(), number, result))
+    };
+    for (call_id, number, result) in results.flat_map(numbered) {
+        let words = match (open.contains(call_id.as_str()), number) {
+            (true, 0) => None,
+            (true, _) => Some(format!("There is another output for the call {call_id}.")),
+            (false, _) => Some(format!(
+                "No tool call found for function call output with call_id {call_id}."
+            )),
+        };
+        if let Some(words) = words {
             return Err(Problem::invalid_field(format!("/{field}/{}", result.index), words));
         }
         arranged.outputs.push(Output {

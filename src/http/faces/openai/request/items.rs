@@ -153,10 +153,7 @@ fn read_item(mut item: Value, opener: Opener<'_>, pointer: &str) -> Result<Optio
             let content = fields.remove("content").unwrap_or_default();
             let content = read_content(content, role, &format!("{pointer}/content"))?;
             if content.is_empty() && role != Role::Assistant {
-                return Err(Problem::invalid_field(
-                    format!("{pointer}/content"),
-                    "there is no content",
-                ));
+                return Ok(None);
             }
             Item::Message { role, content }
         }
