@@ -24,6 +24,7 @@ const ANALYZE_GROWN: &str = "do $$
     declare
         grown regclass;
     begin
+        perform set_config('client_min_messages', 'error', true);
         for grown in
             select t.oid from unnest(array[
                 'sessions', 'history_branches', 'history_segments', 'states', 'runs', 'run_queue', 'run_journal',
