@@ -70,4 +70,4 @@ pub use self::new_thread::{CreatedThread, NewThread, create_thread};
 pub use self::offered::{Offered, offered, offered_lookup};
 pub use self::remove::{Removal, remove_session};
 pub use self::request::{EventOptions, InputMessage, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
-pub use self::start::start;
+pub use self::start::{start, start_new};

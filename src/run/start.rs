@@ -39,6 +39,11 @@ pub async fn start(ctx: &Arc<RunContext>, tenant: TenantId, request: RunRequest)
     {
         return Ok(handle);
     }
+    start_new(ctx, tenant, request).await
+}
+
+/// Starts the run of a request whose idempotency key, if any, was looked up already.
+pub async fn start_new(ctx: &Arc<RunContext>, tenant: TenantId, request: RunRequest) -> Result<RunHandle, Refusal> {
     let reserved = if request.asks_for_queue() {
         None
     } else {

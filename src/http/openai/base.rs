@@ -6,7 +6,7 @@ use super::references::approvals_of;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::ids::response_id;
-use crate::http::faces::openai::request::{Arranged, Given, Verdict, answers_to};
+use crate::http::faces::openai::request::{Arranged, Given, Verdict, answers_to, no_previous};
 use crate::http::problem::Problem;
 use crate::run::RunRequest;
 use crate::run::read::run_lookup;
@@ -32,7 +32,7 @@ impl Base {
         let run = run_lookup(&call.api.runs, &call.tenant, run_id).await?;
         let RunRecord {
             summary, open_calls, ..
-        } = run.ok_or_else(|| unusable(run_id, "not found"))?;
+        } = run.ok_or_else(|| no_previous(&response_id(run_id)))?;
         if summary.has_session() {
             return Ok(Self {
                 session_id: Some(summary.session_id),
@@ -45,7 +45,7 @@ impl Base {
             RunStatus::Failed => unusable(run_id, "can't be continued, since it failed"),
             RunStatus::Cancelled => unusable(run_id, "can't be continued, since it was cancelled"),
             // It was made with `store: false`.
-            _ => unusable(run_id, "not found"),
+            _ => no_previous(&response_id(run_id)),
         })
     }
 
@@ -123,11 +123,6 @@ impl Base {
 }
 
 fn unusable(run_id: RunId, why: &str) -> Problem {
-    let id = response_id(run_id);
-    let words = if why == "not found" {
-        format!("Previous response with id '{id}' not found.")
-    } else {
-        format!("The previous response '{id}' {why}.")
-    };
+    let words = format!("The previous response '{}' {why}.", response_id(run_id));
     Problem::new(ProblemCode::PreviousResponseNotFound, words)
 }

@@ -36,6 +36,22 @@ impl PartialSchema for OpenAiObject {
 
 impl ToSchema for OpenAiObject {}
 
+/// An object that was deleted.
+#[derive(Debug, Serialize)]
+pub(super) struct DeletedObject {
+    id: String,
+    object: &'static str,
+    deleted: bool,
+}
+
+impl DeletedObject {
+    /// Makes the object of a type.
+    pub(super) fn new(object: &'static str, id: String) -> Self {
+        let deleted = true;
+        Self { id, object, deleted }
+    }
+}
+
 /// Responds with JSON. A large response waits for room, and is never refused.
 pub(super) async fn json<T: Serialize + Send + 'static>(
     call: &Call,
@@ -78,10 +94,4 @@ pub(super) fn opener(call: &Call) -> Opener<'_> {
         seal: call.api.openai.seal.as_ref(),
         tenant: &call.tenant,
     }
-}
-
-/// Makes the problem of a conversation that does not exist.
-pub(super) fn no_conversation(id: &str) -> Problem {
-    let words = format!("Conversation with id '{}' not found.", shortened(id));
-    Problem::new(ProblemCode::ThreadNotFound, words)
 }

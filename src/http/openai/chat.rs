@@ -10,7 +10,7 @@ use super::base::Base;
 use super::body::{OpenAiObject, json};
 use super::failure::Failure;
 use super::finished::after_start;
-use super::start::{Envelope, counted, earlier, start};
+use super::start::{Envelope, counted, start};
 use super::stream::{self, FrameWriter, write_frame};
 use crate::http::auth::Call;
 use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
@@ -51,12 +51,8 @@ pub(in crate::http) async fn create_completion(
     let request = read(&call, &headers, body.body, body.bytes).await?;
     let (model, streams, includes_usage) = (request.model.clone(), request.streams, request.includes_usage);
     let is_json = request.wants_json();
-    let handle = if let Some(handle) = earlier(&call, &envelope).await? {
-        handle
-    } else {
-        let run = Box::pin(prepare(&call, request, envelope.key.is_some())).await?;
-        start(&call, envelope, run).await?
-    };
+    let prepared = Box::pin(prepare(&call, request, envelope.key.is_some()));
+    let handle = start(&call, envelope, prepared).await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
         followed(call, handle, ChatReader::new(model, includes_usage, is_json))
@@ -99,7 +95,7 @@ async fn prepare(call: &Call, mut request: CreateChat, has_key: bool) -> Result<
 fn followed(call: Call, handle: RunHandle, reader: ChatReader) -> Result<Response, Problem> {
     let counted = counted(&call, &handle)?;
     let (caller, events) = handle.into_events();
-    Ok(stream::respond(call, events, Some(caller), counted, reader))
+    Ok(stream::respond(call, None, events, Some(caller), counted, reader))
 }
 
 /// Waits for the end of a run.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::response::Response;
 use serde::Serialize;
 
-use super::body::{OpenAiObject, json, no_conversation, opener};
+use super::body::{DeletedObject, OpenAiObject, json, opener};
 use super::lists::take_window;
 use super::references::resolve;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::ids::ItemId;
-use crate::http::faces::openai::request::{CreateConversation, arrange};
+use crate::http::faces::openai::request::{CreateConversation, arrange, no_conversation};
 use crate::http::faces::openai::stored_items::{StoredItem, items_of};
 use crate::http::json_body::JsonBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
@@ -22,10 +22,9 @@ use crate::run::{InputMessage, NewThread, create_thread};
 use agent::record::{ThreadName, ThreadRecord};
 use store::threads::{MetadataChange, ThreadDelete, ThreadDetails, ThreadPatch, ThreadPatched};
 use tasks::off_thread::by_size;
-use values::clock::Timestamp;
 use values::ids::{MessageId, RunId, SessionId};
 use values::json::{Object, Value};
-use values::message::{Message, MessageTags};
+use values::message::Message;
 use values::session::{EnvironmentState, Setting};
 
 /// A conversation.
@@ -35,14 +34,6 @@ struct ConversationObject {
     object: &'static str,
     created_at: i64,
     metadata: BTreeMap<String, String>,
-}
-
-/// A conversation that was deleted.
-#[derive(Debug, Serialize)]
-struct DeletedConversation {
-    id: String,
-    object: &'static str,
-    deleted: bool,
 }
 
 /// Creates a conversation: a thread with a new name. Its items become a session.
@@ -90,25 +81,13 @@ async fn imported(call: &Call, messages: Vec<InputMessage>) -> Result<Option<Ses
         agent: None,
         environment: EnvironmentState::default(),
         context: ImportContext::default(),
-        messages: messages.map(|message| stored_message(call, message, now)).collect(),
+        messages: messages
+            .map(|message| message.into_message(MessageId::generate(&*runs.ids), now))
+            .collect(),
         idempotency: None,
     };
     let imported = import_session(runs, call.tenant.clone(), request).await?;
     Ok(Some(imported.bundle.head.session_id))
-}
-
-fn stored_message(call: &Call, message: InputMessage, now: Timestamp) -> Message {
-    let id = MessageId::generate(&*call.api.runs.ids);
-    Message {
-        name: message.name,
-        provider_fields: message.provider_fields,
-        metadata: message.metadata,
-        tags: MessageTags {
-            section: message.section,
-            ..MessageTags::default()
-        },
-        ..Message::new(id, message.role, message.content, now)
-    }
 }
 
 /// Shows a conversation.
@@ -159,11 +138,7 @@ pub(in crate::http) async fn delete_conversation(call: Call, path: PathParameter
         ThreadDelete::Absent => return Err(no_conversation(name.as_str())),
         ThreadDelete::Busy(run_id) => return Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }
-    let deleted = DeletedConversation {
-        id: name.to_string(),
-        object: "conversation.deleted",
-        deleted: true,
-    };
+    let deleted = DeletedObject::new("conversation.deleted", name.to_string());
     json(&call, deleted, 0).await
 }
 

@@ -1,21 +1,20 @@
 //! `POST /v1/responses`.
 
 use std::mem;
-use std::sync::Arc;
 
 use axum::response::Response;
 
 use super::base::Base;
-use super::body::{OpenAiObject, json, no_conversation};
+use super::body::{OpenAiObject, json, opener};
 use super::finished::{after_start, end_of, settings_of, stored_response};
 use super::references::resolve;
 use super::response_events::ResponseWriter;
-use super::start::{Envelope, counted, earlier, start};
+use super::start::{Envelope, counted, start};
 use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::echo::Echo;
-use crate::http::faces::openai::request::{CreateResponse, Opener, arrange};
+use crate::http::faces::openai::request::{CreateResponse, arrange, no_conversation};
 use crate::http::faces::openai::response::{ResponseStream, response_of};
 use crate::http::faces::turn::Turn;
 use crate::http::idempotency::KeyedBody;
@@ -39,23 +38,18 @@ use values::json::{Object, weight};
 ), extensions(("x-problems" = json!([OPENAI_PROBLEMS, [[ProblemCode::PreviousResponseNotFound, ProblemCode::ThreadNotFound]]]))))]
 pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
     let request = read(&call, body.body, body.bytes).await?;
-    let (streams, is_in_background) = (request.streams, request.is_in_background());
+    let (echo, streams) = (request.echo.clone(), request.streams);
     let envelope = Envelope {
         // A response that is not stored can't be repeated.
-        key: body.key.filter(|_| request.echo().store),
+        key: body.key.filter(|_| echo.store),
         request_id: body.request_id,
     };
-    let echo = request.echo().clone();
-    let handle = if let Some(handle) = earlier(&call, &envelope).await? {
-        handle
-    } else {
-        let run = Box::pin(prepare(&call, request)).await?;
-        start(&call, envelope, run).await?
-    };
+    let prepared = Box::pin(prepare(&call, request));
+    let handle = start(&call, envelope, prepared).await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
         followed(call, handle, echo)
-    } else if is_in_background {
+    } else if echo.background {
         accepted(&call, handle, &echo).await
     } else {
         waited(&call, handle).await
@@ -65,13 +59,10 @@ pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>
 
 /// Reads the body. Large ones are read beside the async threads.
 async fn read(call: &Call, body: Object, bytes: u64) -> Result<CreateResponse, Problem> {
-    let (api, tenant) = (Arc::clone(&call.api), call.tenant.clone());
+    let caller = call.clone();
     let read = move || {
-        let opener = Opener {
-            seal: api.openai.seal.as_ref(),
-            tenant: &tenant,
-        };
-        CreateResponse::read(body, opener, api.openai.access, api.limits.max_input_messages)
+        let api = &caller.api;
+        CreateResponse::read(body, opener(&caller), api.openai.access, api.limits.max_input_messages)
     };
     by_size(&call.tenant, bytes, read).await
 }
@@ -95,7 +86,7 @@ fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response, Probl
     let counted = counted(&call, &handle)?;
     let writer = ResponseWriter::after(ResponseStream::new(settings_of(&call), echo), None);
     let (caller, events) = handle.into_events();
-    Ok(stream::respond(call, events, Some(caller), counted, writer))
+    Ok(stream::respond(call, None, events, Some(caller), counted, writer))
 }
 
 /// Responds with a run that works in the background, or that has ended if the request is repeated.

@@ -17,29 +17,35 @@ pub(super) struct Envelope {
     pub(super) request_id: Option<String>,
 }
 
-/// Returns the run of an earlier request with the key. It is found before anything is read that the
-/// earlier run may have changed.
-pub(super) async fn earlier(call: &Call, envelope: &Envelope) -> Result<Option<RunHandle>, Problem> {
-    let Some(key) = &envelope.key else { return Ok(None) };
-    let replayed = run::replay(&call.api.runs, &call.tenant, key).await;
-    replayed.map_err(|refusal| call.problem(refusal))
-}
-
-/// Starts a run. A run with a key continues without its caller, who can repeat the request.
-pub(super) async fn start(call: &Call, envelope: Envelope, request: RunRequest) -> Result<RunHandle, Problem> {
-    let on_disconnect = if envelope.key.is_some() {
-        OnDisconnect::Continue
-    } else {
-        OnDisconnect::Cancel
+/// Starts a run, unless an earlier request with the key has started it. `prepare` makes the request
+/// for the run; it reads what the earlier run may have changed.
+///
+/// A run with a key continues without its caller, who can repeat the request.
+pub(super) async fn start(
+    call: &Call,
+    envelope: Envelope,
+    prepare: impl Future<Output = Result<RunRequest, Problem>>,
+) -> Result<RunHandle, Problem> {
+    let (runs, tenant) = (&call.api.runs, &call.tenant);
+    let on_disconnect = match &envelope.key {
+        None => OnDisconnect::Cancel,
+        Some(key) => {
+            let earlier = run::replay(runs, tenant, key).await;
+            if let Some(handle) = earlier.map_err(|refusal| call.problem(refusal))? {
+                Span::current().record("run_id", display(handle.run_id));
+                return Ok(handle);
+            }
+            OnDisconnect::Continue
+        }
     };
     let request = RunRequest {
         idempotency: envelope.key,
         request_id: envelope.request_id,
         limits: call.run_limits(),
         on_disconnect,
-        ..request
+        ..prepare.await?
     };
-    let started = run::start(&call.api.runs, call.tenant.clone(), request).await;
+    let started = run::start_new(runs, tenant.clone(), request).await;
     let handle = started.map_err(|refusal| call.problem(refusal))?;
     Span::current().record("run_id", display(handle.run_id));
     Ok(handle)

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use serde::Serialize;
 
-use super::body::{OpenAiObject, json, mark_started, no_response, response_in};
+use super::body::{DeletedObject, OpenAiObject, json, mark_started, no_response, response_in};
 use super::finished::{settings_of, stored_messages, stored_response};
 use super::lists::take_window;
 use super::response_events::{ResponseWriter, stored_frames};
@@ -22,20 +21,11 @@ use crate::http::problem::Problem;
 use crate::run::read::{AnsweredStep, Followed, follow, run_lookup, run_wait};
 use crate::run::{Removal, control_run, remove_session};
 use agent::record::RunControl;
-use agent::state::ToolVerdict;
 use values::ids::RunId;
 use values::json::{Value, weight};
 
 /// How long a cancellation may take until its response shows the end.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
-
-/// A response that was deleted.
-#[derive(Debug, Serialize)]
-struct DeletedResponse {
-    id: String,
-    object: &'static str,
-    deleted: bool,
-}
 
 /// Retrieves a response, or the stream of its events.
 #[utoipa::path(get, path = "/v1/responses/{response_id}", tag = "openai", params(
@@ -75,12 +65,12 @@ async fn replay(call: Call, run_id: RunId, after: Option<u64>) -> Result<Respons
     let following = within(call.api.limits.request_timeout, following).await??;
     let mut events = following.ok_or_else(missing)?.events;
     if !run.summary.status.is_terminal() {
-        return Ok(stream::respond(call, events, None, Some(counted), writer));
+        return Ok(stream::respond(call, None, events, None, Some(counted), writer));
     }
     if let Some(Followed::Event(first)) = events.next().await
         && first.sequence == 1
     {
-        return Ok(stream::respond_after(call, first, events, Some(counted), writer));
+        return Ok(stream::respond(call, Some(first), events, None, Some(counted), writer));
     }
     if after.is_some() {
         let words = "the events of this response are no longer retained";
@@ -153,11 +143,7 @@ pub(in crate::http) async fn delete_response(call: Call, path: PathParameters) -
             return Err(Problem::new(ProblemCode::SessionInUse, words));
         }
     }
-    let deleted = DeletedResponse {
-        id,
-        object: "response",
-        deleted: true,
-    };
+    let deleted = DeletedObject::new("response", id);
     json(&call, deleted, 0).await
 }
 
@@ -203,8 +189,5 @@ fn is_answer(item: &StoredItem, answered: &AnsweredStep) -> bool {
     let StoredItem::FunctionCallOutput { call_id, .. } = item else {
         return false;
     };
-    let mut executions = answered.step.tool_executions.iter();
-    let is_executed =
-        executions.any(|execution| execution.call_id == *call_id && execution.verdict == ToolVerdict::Executed);
-    answered.open_calls.contains(call_id) && !is_executed
+    answered.open_calls.contains(call_id) && !answered.has_executed(call_id)
 }

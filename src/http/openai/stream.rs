@@ -37,9 +37,11 @@ struct DroppedFrame {
     body: ErrorBody,
 }
 
-/// Makes the response of a stream. Dropping the response also drops the caller's guard.
+/// Makes the response of a stream. `first` is its first event, if that was read already. Dropping
+/// the response also drops the caller's guard.
 pub(super) fn respond(
     call: Call,
+    first: Option<Arc<RunEvent>>,
     events: Follower,
     caller: Option<CallerGuard>,
     counted: Option<TenantShare>,
@@ -51,28 +53,7 @@ pub(super) fn respond(
         events,
         caller,
         writer,
-        first: None,
-        is_over: false,
-        _counted: counted,
-    };
-    event_stream(reader.into_frames(), interval)
-}
-
-/// Makes the response of a stream whose first event was read already.
-pub(super) fn respond_after(
-    call: Call,
-    first: Arc<RunEvent>,
-    events: Follower,
-    counted: Option<TenantShare>,
-    writer: impl FrameWriter,
-) -> Response {
-    let interval = call.api.limits.keep_alive_interval;
-    let reader = Reader {
-        call,
-        events,
-        caller: None,
-        writer,
-        first: Some(first),
+        first,
         is_over: false,
         _counted: counted,
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{run_lookup, step_list};
 use crate::run::context::RunContext;
 use agent::record::{RunRecord, StepRecord};
+use agent::state::ToolVerdict;
 use store::StoreError;
 use values::ids::{RunId, SessionId};
 use values::message::Message;
@@ -33,6 +34,14 @@ pub struct AnsweredStep {
     pub step: StepRecord,
     /// The ids of the calls that were open.
     pub open_calls: Vec<String>,
+}
+
+impl AnsweredStep {
+    /// Returns whether this run has executed a call itself.
+    pub fn has_executed(&self, call_id: &str) -> bool {
+        let mut executions = self.step.tool_executions.iter();
+        executions.any(|execution| execution.call_id == call_id && execution.verdict == ToolVerdict::Executed)
+    }
 }
 
 /// Reads a run with its messages; `None` if there is no such run.

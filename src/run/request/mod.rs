@@ -20,7 +20,7 @@ use store::queue::IfBusy;
 use store::sessions::ConflictPolicy;
 use values::clock::Timestamp;
 use values::ids::{MessageId, SessionId};
-use values::json::{Object, Value};
+use values::json::{Object, Value, yes};
 use values::limits::RunLimits;
 use values::message::{ContentPart, Message, MessageTags, ProviderFields, Role, Section};
 use values::model_ref::{ModelRef, ResponseFormat};
@@ -113,10 +113,6 @@ pub struct RunRequest {
     /// The id of the HTTP request, for the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A setting of a request that sessions which continue its session inherit.
@@ -265,7 +261,7 @@ impl InputMessage {
     }
 
     /// Returns the message with an id and a time.
-    pub(super) fn into_message(mut self, id: MessageId, now: Timestamp) -> Message {
+    pub fn into_message(mut self, id: MessageId, now: Timestamp) -> Message {
         for part in &mut self.content {
             match part {
                 ContentPart::Image(part) => part.source.tidy(),

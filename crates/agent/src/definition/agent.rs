@@ -10,7 +10,7 @@ use crate::compilers::{CompilerConfig, Traces};
 use crate::deferred_tools::{SEARCH_TOOLS, is_deferred};
 use crate::ports::RunWebhook;
 use crate::state::ExecutionBudget;
-use values::json::{Object, is_default};
+use values::json::{Object, is_default, is_yes, yes};
 use values::limits::Pattern;
 use values::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use values::model_ref::{ModelRef, ResponseFormat};
@@ -206,15 +206,6 @@ const MAX_SERVERS: usize = 16;
 const MAX_HOOKS: usize = 32;
 /// The default number of corrections of a completion.
 const MAX_CORRECTIONS: u32 = 2;
-
-fn yes() -> bool {
-    true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_yes(value: &bool) -> bool {
-    *value
-}
 
 fn exactly<const N: u32>() -> u32 {
     N

@@ -10,7 +10,7 @@ use crate::definition::Durability;
 use crate::state::{FinishReason, StopReason, StopSignal};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
-use values::json::{Object, Value};
+use values::json::{Object, Value, is_yes, yes};
 use values::message::{Message, joined_text};
 use values::model_ref::ModelRef;
 use values::session::{Hash, OpenCall};
@@ -173,15 +173,6 @@ pub struct RunRecord {
     /// The request as its caller wrote it, if the interface that the caller uses returns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Arc<Object>>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_yes(value: &bool) -> bool {
-    *value
 }
 
 impl RunSummary {

@@ -19,7 +19,8 @@ use super::timeouts::in_time;
 const FIRST_CHECK: u64 = 32;
 
 /// Analyzes the tables, or their partitions, that are more than twice as large as when the server
-/// last looked at them. Skips tables that are being analyzed already.
+/// last looked at them. Skips tables that are being analyzed already, without a warning for the
+/// log.
 const ANALYZE_GROWN: &str = "do $$
     declare
         grown regclass;

@@ -43,6 +43,16 @@ pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// Returns `true`, the default of a field.
+pub fn yes() -> bool {
+    true
+}
+
+/// Returns whether a field has the default `true`, so that it can be omitted.
+pub fn is_yes(value: &bool) -> bool {
+    *value
+}
+
 /// The text of a JSON value exactly as it came, so that it can be sent back byte for byte.
 ///
 /// Serialises as a JSON string that holds the text: a nested value would lose spacing, key order

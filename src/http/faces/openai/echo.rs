@@ -106,9 +106,7 @@ impl Echo {
 
     /// Reads the stored form. A part that can't be read has its default.
     pub(in crate::http) fn of_stored(echo: Option<&Object>) -> Self {
-        let echo = echo.cloned().map(Value::Object);
-        echo.and_then(|echo| serde_json::from_value(echo).ok())
-            .unwrap_or_default()
+        echo.and_then(|echo| Self::deserialize(echo).ok()).unwrap_or_default()
     }
 
     /// Returns whether the response has encrypted reasoning.

@@ -3,7 +3,7 @@
 use super::parts::{BlockKind, CallResult, Turn, TurnStep};
 use crate::run::read::{AnsweredStep, RunMessages};
 use agent::record::StepRecord;
-use agent::state::{AgentStepType, ToolVerdict};
+use agent::state::AgentStepType;
 use values::message::{ContentPart, Message};
 
 impl Turn {
@@ -32,17 +32,9 @@ fn stored_step(record: &StepRecord) -> TurnStep {
 
 /// Returns the step with those of its open calls that the run has executed itself.
 fn answered_step(answered: &AnsweredStep) -> TurnStep {
-    let AnsweredStep {
-        step: record,
-        open_calls,
-    } = answered;
-    let is_executed = |call_id: &str| {
-        let mut executions = record.tool_executions.iter();
-        executions.any(|execution| execution.call_id == call_id && execution.verdict == ToolVerdict::Executed)
-    };
-    let mut step = TurnStep::new(record.step_id, 0);
-    for call in stored_step(record).calls {
-        if open_calls.contains(&call.call_id) && is_executed(&call.call_id) {
+    let mut step = TurnStep::new(answered.step.step_id, 0);
+    for call in stored_step(&answered.step).calls {
+        if answered.open_calls.contains(&call.call_id) && answered.has_executed(&call.call_id) {
             step.add_answered(call);
         }
     }

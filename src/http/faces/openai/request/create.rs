@@ -48,9 +48,9 @@ pub(in crate::http) struct CreateResponse {
     pub(in crate::http) conversation: Option<ThreadName>,
     /// Whether the response is a stream.
     pub(in crate::http) streams: bool,
-    is_in_background: bool,
+    /// The request as a response shows it.
+    pub(in crate::http) echo: Echo,
     generation: Generation,
-    echo: Echo,
 }
 
 #[derive(Debug, Deserialize)]
@@ -118,15 +118,14 @@ impl CreateResponse {
             previous,
             conversation,
             streams,
-            is_in_background: echo.background,
-            generation,
             echo,
+            generation,
         })
     }
 
     /// Makes the request for a run, without its input and its base.
     pub(in crate::http) fn into_run(self) -> RunRequest {
-        let mode = match (self.is_in_background, self.streams) {
+        let mode = match (self.echo.background, self.streams) {
             (true, _) => RunMode::Async,
             (false, true) => RunMode::Stream,
             (false, false) => RunMode::Sync,
@@ -138,16 +137,6 @@ impl CreateResponse {
             echo: Some(self.echo.to_object().into()),
             ..RunRequest::new(mode)
         })
-    }
-
-    /// Returns the request as a response shows it.
-    pub(in crate::http) fn echo(&self) -> &Echo {
-        &self.echo
-    }
-
-    /// Returns whether the run is in the background, and outlives its caller.
-    pub(in crate::http) fn is_in_background(&self) -> bool {
-        self.is_in_background
     }
 }
 
@@ -165,17 +154,23 @@ fn base_of(echo: &Echo) -> Result<(Option<RunId>, Option<ThreadName>), Problem> 
         let words = "a response of a conversation is stored: leave `store: false` out";
         return Err(unsupported("/store", words));
     }
-    let previous = echo.previous_response_id.as_deref().map(|id| {
-        let words = || format!("Previous response with id '{}' not found.", shortened(id));
-        parse_response_id(id).ok_or_else(|| Problem::new(ProblemCode::PreviousResponseNotFound, words()))
-    });
-    let conversation = echo.conversation.as_ref().map(|conversation| {
-        let id = &conversation.id;
-        let words = || format!("Conversation with id '{}' not found.", shortened(id));
-        id.parse()
-            .map_err(|_| Problem::new(ProblemCode::ThreadNotFound, words()))
-    });
+    let previous = echo.previous_response_id.as_deref();
+    let previous = previous.map(|id| parse_response_id(id).ok_or_else(|| no_previous(id)));
+    let conversation = echo.conversation.as_ref().map(|conversation| &conversation.id);
+    let conversation = conversation.map(|id| id.parse().map_err(|_| no_conversation(id)));
     Ok((previous.transpose()?, conversation.transpose()?))
+}
+
+/// Makes the problem of a previous response that does not exist.
+pub(in crate::http) fn no_previous(id: &str) -> Problem {
+    let words = format!("Previous response with id '{}' not found.", shortened(id));
+    Problem::new(ProblemCode::PreviousResponseNotFound, words)
+}
+
+/// Makes the problem of a conversation that does not exist.
+pub(in crate::http) fn no_conversation(id: &str) -> Problem {
+    let words = format!("Conversation with id '{}' not found.", shortened(id));
+    Problem::new(ProblemCode::ThreadNotFound, words)
 }
 
 /// Truncates an id for a message.

@@ -28,6 +28,6 @@ mod create;
 pub(in crate::http) use self::answers::{Given, Verdict, answers_to};
 pub(in crate::http) use self::chat::CreateChat;
 pub(in crate::http) use self::conversation::CreateConversation;
-pub(in crate::http) use self::create::{CreateResponse, shortened};
+pub(in crate::http) use self::create::{CreateResponse, no_conversation, no_previous, shortened};
 pub(in crate::http) use self::history::{Arranged, arrange};
 pub(in crate::http) use self::items::{Item, Opener, read_input};
