@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Dispatch;
+use tracing::instrument::WithSubscriber as _;
 
 use super::timeouts::in_time;
 
@@ -19,13 +21,11 @@ use super::timeouts::in_time;
 const FIRST_CHECK: u64 = 32;
 
 /// Analyzes the tables, or their partitions, that are more than twice as large as when the server
-/// last looked at them. Skips tables that are being analyzed already, without a warning for the
-/// log.
+/// last looked at them. Skips tables that are being analyzed already.
 const ANALYZE_GROWN: &str = "do $$
     declare
         grown regclass;
     begin
-        perform set_config('client_min_messages', 'error', true);
         for grown in
             select t.oid from unnest(array[
                 'sessions', 'history_branches', 'history_segments', 'states', 'runs', 'run_queue', 'run_journal',
@@ -69,7 +69,10 @@ impl Statistics {
         }
         let (pool, closing) = (self.pool.clone(), self.closing.clone());
         self.tasks.spawn(async move {
-            let analyzed = in_time(async { sqlx::raw_sql(ANALYZE_GROWN).execute(&pool).await });
+            // The driver would warn that the statement is slow, as it is on large tables, and of
+            // each table that it skips.
+            let analyze = async { sqlx::raw_sql(ANALYZE_GROWN).execute(&pool).await };
+            let analyzed = in_time(analyze.with_subscriber(Dispatch::none()));
             if let Some(Err(error)) = closing.run_until_cancelled(analyzed).await {
                 tracing::warn!(error = &error as &dyn Error, "grown tables are not analyzed");
             }
