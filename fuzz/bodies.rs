@@ -4,7 +4,8 @@
 //! that they need little stack is shown where these are called on a small one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::slice::Chunks;
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use agent::definition::HookConfig;
@@ -94,6 +95,8 @@ pub(crate) fn sse(bytes: &[u8]) {
 
 /// A response of each protocol, in pieces as above.
 pub(crate) fn response(bytes: &[u8]) {
+    // Tables are read once, whichever response is the first that needs them.
+    static TABLES: Once = Once::new();
     let [size, rest @ ..] = bytes else { return };
     for kind in ProviderKind::OVER_HTTP {
         let settings = ProviderSettings {
@@ -101,19 +104,24 @@ pub(crate) fn response(bytes: &[u8]) {
             ..ProviderSettings::new("p", kind)
         };
         let wire = models::wire(&settings).unwrap().unwrap();
-        for content_type in [None, Some("text/event-stream"), Some("application/json")] {
-            bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
-                let mut decoder = wire.decoder(content_type, CapSettings::default(), Arc::new(UuidV7Source));
-                let mut events = Vec::new();
-                let is_read = rest.chunks(usize::from(*size).max(1)).all(|piece| {
-                    events.clear();
-                    decoder.push(piece, &mut events).is_ok()
-                });
-                if is_read {
-                    // It need not be a response.
-                    let _ = decoder.finish(&mut events);
-                }
+        let decode = |content_type: Option<&str>, mut pieces: Chunks<'_, u8>| {
+            let mut decoder = wire.decoder(content_type, CapSettings::default(), Arc::new(UuidV7Source));
+            let mut events = Vec::new();
+            let is_read = pieces.all(|piece| {
+                events.clear();
+                decoder.push(piece, &mut events).is_ok()
             });
+            if is_read {
+                // It need not be a response.
+                let _ = decoder.finish(&mut events);
+            }
+        };
+        TABLES.call_once(|| {
+            decode(None, br#"data: {"error": {"message": "words"}}"#.chunks(1));
+        });
+        for content_type in [None, Some("text/event-stream"), Some("application/json")] {
+            let pieces = rest.chunks(usize::from(*size).max(1));
+            bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || decode(content_type, pieces));
         }
     }
 }

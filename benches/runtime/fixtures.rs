@@ -181,5 +181,6 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         stop_signal: None,
         open_calls: Vec::new(),
         echo: None,
+        is_hidden: false,
     }
 }

@@ -18,12 +18,18 @@ use values::session::History;
 
 use crate::fixtures::messages;
 
-const TURNS: usize = 10_000;
+const DEPTHS: [usize; 2] = [200, 10_000];
 
 pub(crate) fn benches(criterion: &mut Criterion) {
-    let all: Vec<_> = messages(2 * TURNS + 2).iter().enumerate().map(tagged).collect();
-    let (known, new) = all.split_at(2 * TURNS);
-    let mut group = criterion.benchmark_group("request at depth 10000");
+    for depth in DEPTHS {
+        benches_at(criterion, depth);
+    }
+}
+
+fn benches_at(criterion: &mut Criterion, depth: usize) {
+    let all: Vec<_> = messages(2 * depth + 2).iter().enumerate().map(tagged).collect();
+    let (known, new) = all.split_at(2 * depth);
+    let mut group = criterion.benchmark_group(format!("request at depth {depth}"));
     let mut bench = |protocol: &str, encode: &dyn Fn(&ModelRequest) -> Vec<u8>| {
         let first: History = known.iter().cloned().collect();
         let (prefix, _) = request(first.clone(), encode);

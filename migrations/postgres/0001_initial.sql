@@ -157,6 +157,8 @@ create table runs (
     thread_moved boolean,
     -- Whether it publishes its session. Otherwise `output` and `steps` have no messages.
     publishes boolean not null,
+    -- Whether its caller has deleted its response. Null stands for no, and takes no space.
+    hidden boolean,
     tenant text not null,
     thread text collate "C",
     agent text not null,

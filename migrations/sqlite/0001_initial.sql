@@ -146,6 +146,8 @@ create table runs (
     thread_moved integer,
     -- Whether it publishes its session. Otherwise `output` and `steps` have no messages.
     publishes integer not null,
+    -- Whether its caller has deleted its response. Null stands for no.
+    hidden integer,
     tenant text not null,
     thread text,
     agent text not null,

@@ -97,7 +97,8 @@ pub(super) async fn require_scope(
         call.check_scope(scope)?;
     }
     request.extensions_mut().insert(call.clone());
-    let mut response = limit_rate(&call.api, &call.tenant, next.run(request)).await;
+    let is_openai = is_openai_path(request.uri().path());
+    let mut response = limit_rate(&call.api, &call.tenant, is_openai, next.run(request)).await;
     response.extensions_mut().insert(call);
     Ok(response)
 }

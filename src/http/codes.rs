@@ -88,6 +88,10 @@ codes! {
     InvalidField = "invalid_field", BAD_REQUEST, "A field has an invalid value",
         "A field has the wrong type, is out of range, or has a value that is not allowed. `errors` points to it.",
         "Correct the value. `/openapi.json` describes the type of each field.";
+    InvalidType = "invalid_type", BAD_REQUEST, "A parameter has the wrong JSON type",
+        "A field in a request of a client of OpenAI has another JSON type than it needs. `param` names the field. \
+         Other requests get `invalid_field`.",
+        "Correct the type, which the message names.";
     UnsupportedParameter = "unsupported_parameter", BAD_REQUEST, "The service does not support the parameter",
         "A request of a client of OpenAI asks for something that agents do not do, for example a hosted tool. \
          `param` names the field. The service refuses the request, since the client would get another response than \
@@ -253,8 +257,8 @@ codes! {
         "Move the thread or delete it. Wait for the run, or cancel it. Then try again.";
     ThreadBusy = "thread_busy", CONFLICT, "The thread has an active run",
         "`run_id` names a run that waits or is in progress on the thread. A run was to start on the thread, and its \
-         `if_busy` is `reject`, the default. Or the thread was to be moved or deleted, or its files were to be \
-         changed, which its active run does not allow. Nothing was written.",
+         `if_busy` is `reject`, the default. Or the thread was to be moved or deleted, or its files or messages were \
+         to be changed, which its active run does not allow. Nothing was written.",
         "Wait for the run, or cancel it. A new run can also [wait for the others, interrupt them or \
          fork](threads.md#busy-threads) by its `if_busy`. For files that shall be part of the conversation, see \
          [files that arrive during a run](threads.md#files-that-arrive-during-a-run).";
@@ -266,7 +270,7 @@ codes! {
         "Your request should move a thread from `expected_session_id`, or create it with `If-None-Match: *`, but a \
          run or another request was faster. The thread does not change. `session_id` is the session that the thread \
          points to now. This field is absent if the thread points to no session or does not exist. A change of the \
-         thread's files gets this response if other requests moved the thread at each of 16 attempts.",
+         thread's files or messages gets this response if other requests moved the thread at each of 16 attempts.",
         "Read the thread and decide again. To move it, send the session that it points to as `expected_session_id`.";
     TooManySteeringMessages = "too_many_steering_messages", CONFLICT, "The run takes no more messages",
         "A run takes at most 1,000 messages by `steer`, with at most 16,777,216 bytes as JSON in all. Messages in \

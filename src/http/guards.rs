@@ -20,6 +20,7 @@ use super::health::is_probe;
 use super::host::check_host;
 use super::in_flight::held;
 use super::limits::HttpLimits;
+use super::openai_errors::is_openai_path;
 use super::paging::PAGE_BYTES;
 use super::problem::Problem;
 use super::state::Api;
@@ -142,7 +143,7 @@ pub(super) fn respond_to_panic(panic: Box<dyn Any + Send + 'static>) -> Response
 
 /// The last parts of paths by which other APIs ask a model, with the routes of this API instead.
 const HABITS: &[(&str, &str)] = &[
-    ("/completions", RUN_ADVICE),
+    ("/completions", "; POST /v1/chat/completions completes a conversation"),
     ("/responses", RUN_ADVICE),
     ("/v1/messages", RUN_ADVICE),
     ("/converse", RUN_ADVICE),
@@ -155,12 +156,15 @@ const HABITS: &[(&str, &str)] = &[
     ("/runs", "; POST /v1/runs with a `thread` runs an agent on a thread"),
 ];
 const RUN_ADVICE: &str = "; POST /v1/runs with an `agent` and an `input` runs an agent";
+const OPENAI_ADVICE: &str = "; of OpenAI's API, the service has /v1/responses, /v1/conversations, /v1/chat/completions \
+                             and /v1/models";
 
 /// Responds to unknown paths. Names the route to use instead of a path of another API.
 pub(super) fn route_not_found(request: &Request) -> Problem {
     let path = request.uri().path();
     let habit = HABITS.iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end));
-    let advice = habit.map_or("", |(_, advice)| advice);
+    let other = if is_openai_path(path) { OPENAI_ADVICE } else { "" };
+    let advice = habit.map_or(other, |(_, advice)| advice);
     let words = format!("no route has this path{advice}; GET /openapi.json lists all");
     Problem::new(ProblemCode::RouteNotFound, words)
 }

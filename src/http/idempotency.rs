@@ -22,6 +22,8 @@ use values::session::Hash;
 const KEY: &str = "idempotency-key";
 /// The longest key, in bytes.
 pub(super) const MAX_KEY: usize = 255;
+/// The header that names the thread of a request, beside its body.
+pub(super) const THREAD: &str = "x-agent-thread";
 /// The header of a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -114,6 +116,8 @@ struct RequestName {
     key: String,
     method: Method,
     path: String,
+    /// The header that names a thread; empty without one.
+    thread: Vec<u8>,
 }
 
 impl RequestName {
@@ -124,10 +128,12 @@ impl RequestName {
         if key.len() > MAX_KEY {
             return Err(invalid(KEY, format!("a key has at most {MAX_KEY} characters")));
         }
+        let thread = request.headers().get(THREAD);
         Ok(Some(Self {
             key: key.to_owned(),
             method: request.method().clone(),
             path: request.uri().path().to_owned(),
+            thread: thread.map_or_else(Vec::new, |thread| thread.as_bytes().to_vec()),
         }))
     }
 
@@ -138,12 +144,14 @@ impl RequestName {
         let canonical = document.and_then(|document| canonical_bytes(&document));
         let body = canonical.as_deref().unwrap_or(body);
         let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
-        // Methods and paths contain no line breaks, so different requests never have the same three
-        // parts.
+        // Methods, paths and headers contain no line breaks, so different requests never have the
+        // same four parts.
         for part in [
             self.method.as_str().as_bytes(),
             b"\n",
             self.path.as_bytes(),
+            b"\n",
+            self.thread.as_slice(),
             b"\n",
             body,
         ] {
@@ -172,11 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_covers_method_path_and_body() {
-        let digest = |method, path, body: &[u8]| {
-            let name = RequestName::of(&request(method, path, Some("k"))).unwrap();
+    fn a_digest_covers_method_path_thread_and_body() {
+        let digest_on = |thread: Option<&'static str>, method, path, body: &[u8]| {
+            let mut request = request(method, path, Some("k"));
+            let thread = thread.map(|thread| (HeaderName::from_static(THREAD), HeaderValue::from_static(thread)));
+            request.headers_mut().extend(thread);
+            let name = RequestName::of(&request).unwrap();
             name.unwrap().with_body(body).digest
         };
+        let digest = |method, path, body: &[u8]| digest_on(None, method, path, body);
         let digests = BTreeSet::from([
             digest("POST", "/v1/runs", b"{}"),
             digest("PUT", "/v1/runs", b"{}"),
@@ -184,8 +196,10 @@ mod tests {
             digest("POST", "/v1/runs", br#"{"a": 1, "b": 2}"#),
             digest("POST", "/v1/runs", br#"{"a": 1, "b": "2"}"#),
             digest("POST", "/v1/runs", b""),
+            digest_on(Some("ada"), "POST", "/v1/runs", b"{}"),
+            digest_on(Some("bob"), "POST", "/v1/runs", b"{}"),
         ]);
-        assert_eq!(digests.len(), 6);
+        assert_eq!(digests.len(), 8);
         for same in [br"{}".as_slice(), b" {\n}", br#"{"b":2,"a":1}"#] {
             assert!(digests.contains(&digest("POST", "/v1/runs", same)));
         }

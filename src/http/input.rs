@@ -289,7 +289,17 @@ fn check_parts(parts: Vec<InputPart>, role: Role, pointer: &str) -> Result<Vec<C
 }
 
 /// Checks a part of a message of this role.
-pub(super) fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
+fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart, Problem> {
+    check_part_with(part, role, pointer, &|field| format!("{pointer}/source/{field}"))
+}
+
+/// Checks a part of a message of this role. `source_at` makes the pointer to a field of its source.
+pub(super) fn check_part_with(
+    part: InputPart,
+    role: Role,
+    pointer: &str,
+    source_at: &dyn Fn(&str) -> String,
+) -> Result<ContentPart, Problem> {
     check_role(&part, role).map_err(|words| Problem::invalid_field(pointer, words))?;
     Ok(match part {
         InputPart::Text { text } | InputPart::Reasoning { text } | InputPart::Refusal { text } if text.is_empty() => {
@@ -302,11 +312,11 @@ pub(super) fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<C
         }),
         InputPart::Refusal { text } => ContentPart::Refusal { text },
         InputPart::Image { source, detail } => ContentPart::Image(ImagePart {
-            source: checked_source(source, pointer)?,
+            source: checked_source(source, source_at)?,
             detail,
         }),
         InputPart::Document { source, name } => ContentPart::Document(DocumentPart {
-            source: checked_source(source, pointer)?,
+            source: checked_source(source, source_at)?,
             name,
         }),
         InputPart::ToolCall { id, name, .. } if id.is_empty() || name.is_empty() => {
@@ -350,7 +360,7 @@ fn check_role(part: &InputPart, role: Role) -> Result<(), &'static str> {
 }
 
 /// Checks a source. The bytes of a `data:` URL become bytes in base64.
-fn checked_source(source: MediaSource, pointer: &str) -> Result<MediaSource, Problem> {
+fn checked_source(source: MediaSource, source_at: &dyn Fn(&str) -> String) -> Result<MediaSource, Problem> {
     let source = source.inlined();
     let (field, rule) = match &source {
         MediaSource::Url { url } if !is_web_address(url) => {
@@ -364,7 +374,7 @@ fn checked_source(source: MediaSource, pointer: &str) -> Result<MediaSource, Pro
         MediaSource::ProviderFile { file_id, .. } if !is_file_name(file_id) => ("file_id", FILE_NAME_RULE),
         _ => return Ok(source),
     };
-    Err(Problem::invalid_field(format!("{pointer}/source/{field}"), rule))
+    Err(Problem::invalid_field(source_at(field), rule))
 }
 
 fn is_web_address(url: &str) -> bool {

@@ -121,6 +121,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "stop",
             "seed",
             "tool_choice",
+            "single_tool_call",
         ],
     ),
     ("budget", &["max_steps", "max_seconds", "max_cost", "deadline"]),
@@ -159,6 +160,14 @@ pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) ->
         (ProblemCode::InvalidField, String::new())
     };
     Problem::of_field(code, pointer, format!("{message}{advice}"))
+}
+
+/// Returns the pointer and the message of an error about the JSON type of a value; `None` for other
+/// errors.
+pub(super) fn type_fault(pointer: &str, error: &Error<serde_json::Error>) -> Option<(String, String)> {
+    let message = plain_message(error.inner());
+    let pointer = || format!("{pointer}{}", json_pointer(error.path()));
+    message.starts_with("invalid type").then(|| (pointer(), message))
 }
 
 /// Returns advice for a list of names, or for an element of one.

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use tracing::field::{Empty, display};
 
 use super::auth::Call;
-use super::openai_errors::{is_openai_path, status_of, write_error};
+use super::openai_errors::{is_openai_path, mark_duration, status_of, write_error};
 use super::problem::Problem;
 use values::ids::{IdSource, RunId};
 
@@ -82,10 +82,13 @@ fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     match problem {
         Some(problem) if is_openai => {
             let has_started = response.extensions().get::<StartedRun>().is_some();
-            write_error(&mut response, &problem, has_started);
+            write_error(&mut response, &problem, path, has_started);
         }
         Some(problem) => write_problem(&mut response, problem, path, &line.request_id),
         None => (),
+    }
+    if is_openai {
+        mark_duration(response.headers_mut(), line.started.elapsed());
     }
     if let Ok(value) = HeaderValue::from_str(&line.request_id) {
         response.headers_mut().insert(REQUEST_ID, value);

@@ -1,10 +1,12 @@
-//! Errors on the routes for OpenAI's clients, in the form that these clients read.
+//! Errors on the paths of OpenAI's API, in the form that its clients read.
 //!
-//! Everything below the paths of these routes has this form: also problems of authentication, of
-//! methods and of paths. The clients repeat each request with the status 408, 409, 429 or above
-//! 499, so no problem has the status 409 here, and a header says whether to repeat.
+//! Every error below these paths has this form: also problems of authentication and of methods, and
+//! of routes that the service does not have. The clients repeat each request with the status 408,
+//! 409, 429 or above 499, so no problem has the status 409 here, and a header says whether to
+//! repeat.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -15,29 +17,64 @@ use utoipa::ToSchema;
 use super::codes::ProblemCode as Code;
 use super::problem::{FieldProblem, Problem};
 
-/// The beginnings of the paths.
-const PATHS: [&str; 4] = [
-    "/v1/responses",
-    "/v1/conversations",
-    "/v1/chat/completions",
-    "/v1/models",
+/// The first names after `/v1/` in the paths of OpenAI's API. `threads` is not one of them, since
+/// the service has threads of its own.
+const PATHS: [&str; 19] = [
+    "assistants",
+    "audio",
+    "batches",
+    "chat",
+    "completions",
+    "containers",
+    "conversations",
+    "embeddings",
+    "evals",
+    "files",
+    "fine_tuning",
+    "images",
+    "models",
+    "moderations",
+    "realtime",
+    "responses",
+    "uploads",
+    "vector_stores",
+    "videos",
 ];
+/// The beginning of the paths of Chat Completions.
+const CHAT: &str = "/v1/chat/";
 /// Whether to repeat the request: `true` or `false`.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// The time until the response began, in milliseconds.
+const PROCESSING: HeaderName = HeaderName::from_static("openai-processing-ms");
 
-/// Fields of a run, as JSON pointers, and the fields of these routes that set them. A field whose
-/// pointer begins with one of them is named alike.
-const FIELDS: &[(&str, &str)] = &[
-    ("/agent", "/model"),
-    ("/base_session_id", "/previous_response_id"),
-    ("/thread", "/conversation"),
-    ("/client_tools", "/tools"),
-    ("/parameters/max_output_tokens", "/max_output_tokens"),
-    ("/parameters/reasoning_effort", "/reasoning/effort"),
-    ("/parameters", ""),
-    ("/response_format", "/text/format"),
-    ("/answers", "/input"),
-    ("/publish", "/store"),
+/// Fields of a run, as JSON pointers, and the fields that set them in a request for a response and
+/// in one of Chat Completions. A field whose pointer begins with one of them is named alike.
+const FIELDS: &[(&str, [&str; 2])] = &[
+    ("/agent", ["/model", "/model"]),
+    ("/base_session_id", ["/previous_response_id", ""]),
+    ("/thread", ["/conversation", "/metadata/thread"]),
+    ("/client_tools", ["/tools", "/tools"]),
+    (
+        "/parameters/max_output_tokens",
+        ["/max_output_tokens", "/max_completion_tokens"],
+    ),
+    (
+        "/parameters/reasoning_effort",
+        ["/reasoning/effort", "/reasoning_effort"],
+    ),
+    ("/parameters", ["", ""]),
+    (
+        "/response_format/name",
+        ["/text/format/name", "/response_format/json_schema/name"],
+    ),
+    (
+        "/response_format/schema",
+        ["/text/format/schema", "/response_format/json_schema/schema"],
+    ),
+    ("/response_format", ["/text/format", "/response_format"]),
+    ("/answers", ["/input", "/messages"]),
+    ("/input", ["/input", "/messages"]),
+    ("/publish", ["/store", "/store"]),
 ];
 
 /// An error in OpenAI's form.
@@ -67,10 +104,10 @@ pub(super) struct ErrorFields {
     pub(super) response_id: Option<String>,
 }
 
-/// Returns whether a path is one of these routes, or would be below one.
+/// Returns whether a path belongs to OpenAI's API, also if no route has it.
 pub(super) fn is_openai_path(path: &str) -> bool {
-    let is_below = |rest: &str| rest.is_empty() || rest.starts_with('/');
-    PATHS.iter().any(|known| path.strip_prefix(known).is_some_and(is_below))
+    let first = path.strip_prefix("/v1/").and_then(|rest| rest.split('/').next());
+    first.is_some_and(|first| PATHS.contains(&first))
 }
 
 /// Returns the status that a problem has on these routes.
@@ -96,30 +133,35 @@ pub(super) fn kind_of(status: StatusCode) -> &'static str {
 }
 
 /// Returns the code that a problem has on these routes.
-fn name_of(code: Code) -> &'static str {
-    match code {
+fn name_of(problem: &Problem) -> &'static str {
+    // Only a body that is no object has no pointer.
+    let is_whole_body = || problem.first_error().is_some_and(|error| error.pointer.is_empty());
+    match problem.code() {
         Code::MissingApiKey | Code::InvalidApiKey => "invalid_api_key",
         Code::AgentNotFound | Code::UnknownModel => "model_not_found",
         Code::ThreadBusy => "conversation_locked",
         Code::MissingField => "missing_required_parameter",
+        Code::UnknownField => Code::UnknownParameter.as_str(),
+        Code::InvalidField if is_whole_body() => Code::InvalidType.as_str(),
         code => code.as_str(),
     }
 }
 
-/// Writes a problem into the response that it has made. `has_started` tells whether the request has
-/// started a run.
-pub(super) fn write_error(response: &mut Response, problem: &Problem, has_started: bool) {
+/// Writes a problem into the response that it has made to a request for `path`. `has_started` is
+/// whether the request has started a run.
+pub(super) fn write_error(response: &mut Response, problem: &Problem, path: &str, has_started: bool) {
     let code = problem.code();
     let error = problem.first_error();
-    let param = error.map(|error| param_of(&error.pointer));
-    let param = param.or_else(|| default_param(code).map(str::to_owned));
+    let is_chat = path.starts_with(CHAT);
+    let param = error.map(|error| param_of(&error.pointer, is_chat));
+    let param = param.or_else(|| default_param(code, is_chat).map(str::to_owned));
     let message = error.map_or(problem.detail(), |FieldProblem { message, .. }| message);
     let body = ErrorBody {
         error: ErrorFields {
             message: message.to_owned(),
             kind: kind_of(status_of(code)),
             param: param.filter(|param| !param.is_empty()),
-            code: name_of(code).to_owned(),
+            code: name_of(problem).to_owned(),
             response_id: None,
         },
     };
@@ -141,6 +183,12 @@ pub(super) fn error_response(status: StatusCode, body: &ErrorBody) -> Response {
     response
 }
 
+/// Adds the time that a request took.
+pub(super) fn mark_duration(headers: &mut HeaderMap, duration: Duration) {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    headers.insert(PROCESSING, HeaderValue::from(millis));
+}
+
 fn mark_retry(headers: &mut HeaderMap, should_retry: bool) {
     let word = if should_retry { "true" } else { "false" };
     headers.insert(SHOULD_RETRY, HeaderValue::from_static(word));
@@ -158,21 +206,27 @@ fn should_retry(code: Code, has_started: bool) -> Option<bool> {
 }
 
 /// Returns the field that a problem is always about.
-fn default_param(code: Code) -> Option<&'static str> {
+fn default_param(code: Code, is_chat: bool) -> Option<&'static str> {
     match code {
         Code::AgentNotFound | Code::UnknownModel | Code::ModelNotConfigured => Some("model"),
         Code::PreviousResponseNotFound => Some("previous_response_id"),
-        Code::ThreadBusy | Code::ThreadNotFound => Some("conversation"),
-        Code::InvalidAnswers | Code::AnswersRequired | Code::TooManyMessages | Code::InvalidHistory => Some("input"),
+        Code::ThreadBusy | Code::ThreadNotFound => (!is_chat).then_some("conversation"),
+        Code::InvalidAnswers | Code::AnswersRequired | Code::TooManyMessages | Code::InvalidHistory => {
+            Some(if is_chat { "messages" } else { "input" })
+        }
         _ => None,
     }
 }
 
 /// Writes a JSON pointer as these clients do, such as `input[0].content`.
-fn param_of(pointer: &str) -> String {
-    let known = FIELDS.iter().find_map(|(own, theirs)| {
-        let rest = pointer.strip_prefix(own)?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{theirs}{rest}"))
+fn param_of(pointer: &str, is_chat: bool) -> String {
+    let in_tool = is_chat.then(|| chat_tool(pointer)).flatten();
+    let known = in_tool.or_else(|| {
+        FIELDS.iter().find_map(|(own, [of_responses, of_chat])| {
+            let theirs = if is_chat { of_chat } else { of_responses };
+            let rest = pointer.strip_prefix(own)?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{theirs}{rest}"))
+        })
     });
     let pointer = known.as_deref().unwrap_or(pointer);
     let mut param = String::new();
@@ -190,9 +244,17 @@ fn param_of(pointer: &str) -> String {
     param
 }
 
+/// Returns the pointer to a field of a client tool in Chat Completions, which has the fields one
+/// level below.
+fn chat_tool(pointer: &str) -> Option<String> {
+    let (index, field) = pointer.strip_prefix("/client_tools/")?.split_once('/')?;
+    Some(format!("/tools/{index}/function/{field}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::openapi;
 
     #[test]
     fn the_form_is_that_of_these_paths_alone() {
@@ -200,37 +262,44 @@ mod tests {
             "/v1/responses",
             "/v1/responses/x/cancel",
             "/v1/models/a/b",
-            "/v1/chat/completions",
+            "/v1/embeddings",
+            "/v1/images/generations",
         ] {
             assert!(is_openai_path(path), "{path}");
         }
-        for path in [
-            "/v1/runs",
-            "/v1/response",
-            "/v1/responsesx",
-            "/v1/chat",
-            "/",
-            "/v1/models2",
-        ] {
+        for path in ["/v1/response", "/v1/responsesx", "/v1", "/v1/", "/", "/responses"] {
             assert!(!is_openai_path(path), "{path}");
+        }
+        let description = serde_json::to_value(openapi()).unwrap();
+        for (path, item) in description["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values() {
+                let mut tags = operation["tags"].as_array().into_iter().flatten();
+                assert_eq!(is_openai_path(path), tags.any(|tag| tag == "openai"), "{path}");
+            }
         }
     }
 
     #[test]
     fn a_field_of_a_run_has_the_name_that_the_client_knows() {
-        for (pointer, param) in [
-            ("/input/0/content", "input[0].content"),
-            ("/client_tools/12/name", "tools[12].name"),
-            ("/parameters/temperature", "temperature"),
-            ("/parameters/reasoning_effort", "reasoning.effort"),
-            ("/response_format/schema", "text.format.schema"),
-            ("/agent", "model"),
-            ("/agents", "agents"),
-            ("/metadata/a~1b", "metadata.a/b"),
-            ("limit", "limit"),
-            ("", ""),
+        for (pointer, of_responses, of_chat) in [
+            ("/input/0/content", "input[0].content", "messages[0].content"),
+            ("/client_tools", "tools", "tools"),
+            ("/client_tools/12/name", "tools[12].name", "tools[12].function.name"),
+            ("/parameters/temperature", "temperature", "temperature"),
+            ("/parameters/reasoning_effort", "reasoning.effort", "reasoning_effort"),
+            (
+                "/response_format/schema",
+                "text.format.schema",
+                "response_format.json_schema.schema",
+            ),
+            ("/agent", "model", "model"),
+            ("/agents", "agents", "agents"),
+            ("/metadata/a~1b", "metadata.a/b", "metadata.a/b"),
+            ("limit", "limit", "limit"),
+            ("", "", ""),
         ] {
-            assert_eq!(param_of(pointer), param, "{pointer}");
+            let params = [false, true].map(|is_chat| param_of(pointer, is_chat));
+            assert_eq!(params, [of_responses, of_chat], "{pointer}");
         }
     }
 

@@ -12,8 +12,8 @@ use values::tenant::TenantId;
 /// The fewest bytes of a key.
 const MIN_KEY_BYTES: usize = 32;
 
-/// The length of a salt in bytes: random ones never meet.
-const SALT_LEN: usize = 24;
+/// The length of a salt in bytes: those of different texts never meet.
+const SALT_LEN: usize = blake3::OUT_LEN;
 
 /// How the service treats tools on these routes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -57,12 +57,17 @@ pub struct OpenAiSettings {
 
 /// Encrypts data that a client stores and sends back, for one tenant.
 ///
-/// Each text has a key of its own, made from a random salt, so no number of texts wears the key of
-/// the seal out.
+/// A text that is sealed again is the same to the byte, so a response can be read again. Each text
+/// has a key of its own, made from a salt, and the salt is a keyed hash of the tenant and the text
+/// (a synthetic initialization vector, as in RFC 5297). So no key encrypts two texts, and a sealed
+/// text shows nothing but whether it equals another one of the tenant.
 #[derive(Debug)]
-pub struct Seal(Secret);
+pub struct Seal {
+    salts: Secret,
+    keys: Secret,
+}
 
-/// The key of a seal, which is never shown.
+/// A key, which is never shown.
 struct Secret([u8; blake3::KEY_LEN]);
 
 impl fmt::Debug for Secret {
@@ -88,8 +93,10 @@ impl Seal {
         if key.len() < MIN_KEY_BYTES {
             return Err(SealKeyError::TooShort(key.len()));
         }
-        let key = blake3::derive_key("agent-runtime encrypted reasoning v1", key);
-        Ok(Self(Secret(key)))
+        Ok(Self {
+            salts: Secret(blake3::derive_key("agent-runtime encrypted reasoning v1: salts", key)),
+            keys: Secret(blake3::derive_key("agent-runtime encrypted reasoning v1: keys", key)),
+        })
     }
 
     /// Makes a seal with a random key of this process.
@@ -99,10 +106,9 @@ impl Seal {
         Self::new(&random)
     }
 
-    /// Encrypts bytes for a tenant. `None` if there is no randomness.
+    /// Encrypts bytes for a tenant. `None` if they are too long for the cipher.
     pub(super) fn seal(&self, tenant: &TenantId, plain: &[u8]) -> Option<String> {
-        let mut salt = [0; SALT_LEN];
-        getrandom::fill(&mut salt).ok()?;
+        let salt = hash(&self.salts, tenant, plain);
         let mut sealed = plain.to_vec();
         let key = self.key(tenant, &salt)?;
         key.seal_in_place_append_tag(only_nonce(), Aad::empty(), &mut sealed)
@@ -124,11 +130,16 @@ impl Seal {
 
     /// Makes the key of one text.
     fn key(&self, tenant: &TenantId, salt: &[u8]) -> Option<LessSafeKey> {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0.0);
-        hasher.update(salt).update(tenant.as_str().as_bytes());
-        let key = UnboundKey::new(&CHACHA20_POLY1305, hasher.finalize().as_bytes());
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &hash(&self.keys, tenant, salt));
         key.ok().map(LessSafeKey::new)
     }
+}
+
+/// Hashes bytes for a tenant. The name of a tenant has no zero byte, so no two pairs are alike.
+fn hash(key: &Secret, tenant: &TenantId, bytes: &[u8]) -> [u8; blake3::OUT_LEN] {
+    let mut hasher = blake3::Hasher::new_keyed(&key.0);
+    hasher.update(tenant.as_str().as_bytes()).update(&[0]).update(bytes);
+    *hasher.finalize().as_bytes()
 }
 
 /// Returns the nonce of a key that encrypts one text only.
@@ -146,8 +157,14 @@ mod tests {
         let seal = Seal::new(&key).unwrap();
         let (acme, globex) = ("acme".parse().unwrap(), "globex".parse().unwrap());
         let sealed = seal.seal(&acme, b"thoughts").unwrap();
-        assert_ne!(seal.seal(&acme, b"thoughts").unwrap(), sealed);
-        assert_eq!(Seal::new(&key).unwrap().open(&acme, &sealed).unwrap(), b"thoughts");
+        let others = [
+            seal.seal(&acme, b"thought").unwrap(),
+            seal.seal(&globex, b"thoughts").unwrap(),
+        ];
+        assert!(others.iter().all(|other| *other != sealed));
+        let replica = Seal::new(&key).unwrap();
+        assert_eq!(replica.seal(&acme, b"thoughts").unwrap(), sealed);
+        assert_eq!(replica.open(&acme, &sealed).unwrap(), b"thoughts");
         assert_eq!(seal.open(&globex, &sealed), None);
         assert_eq!(Seal::new(&other).unwrap().open(&acme, &sealed), None);
         for changed in ["", "x", "AAAA", &sealed[1..], &format!("{sealed}A"), &"A".repeat(100)] {

@@ -68,7 +68,7 @@ pub fn interface(
         .merge(scoped(running()))
         .merge(scoped(following()))
         .merge(mcp_routes(&api));
-    guarded(routes.merge(documentation()), api)
+    guarded(routes.merge(documentation()).merge(not_served()), api)
 }
 
 /// Makes the router of a process that answers probes only.
@@ -206,7 +206,9 @@ parts! {
         openai::stored::delete_response,
         openai::conversations::create_conversation,
         openai::conversations::update_conversation,
-        openai::conversations::delete_conversation;
+        openai::conversations::delete_conversation,
+        openai::conversation_items::create_conversation_items,
+        openai::conversation_items::delete_conversation_item;
 
     reading(Some(Scope::SessionsRead)):
         runs::show::list_runs,
@@ -236,7 +238,8 @@ parts! {
         threads::files::get_thread_file,
         openai::stored::list_input_items,
         openai::conversations::get_conversation,
-        openai::conversations::list_conversation_items,
+        openai::conversation_items::list_conversation_items,
+        openai::conversation_items::get_conversation_item,
         openai::models::list_models,
         openai::models::get_model;
 
@@ -254,6 +257,20 @@ fn mcp_routes(api: &Arc<Api>) -> Router<Arc<Api>> {
     // Clients often write the address like this.
     let routes = routes.route("/mcp/", post(mcp::serve_mcp));
     routes.route_layer(from_fn_with_state((Arc::clone(api), None), require_scope))
+}
+
+/// Makes the routes of OpenAI's API that the service does not have, and whose last names another
+/// route would take for an id.
+fn not_served() -> Router<Arc<Api>> {
+    Router::new()
+        .route(
+            "/v1/responses/compact",
+            any(async |request: Request| route_not_found(&request)),
+        )
+        .route(
+            "/v1/responses/input_tokens",
+            any(async |request: Request| route_not_found(&request)),
+        )
 }
 
 /// Makes the routes of the documentation, which need no key.

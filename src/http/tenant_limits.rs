@@ -14,12 +14,21 @@ use values::tenant::TenantId;
 // draft-ietf-httpapi-ratelimit-headers-10
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+// The same figures as OpenAI names them.
+const OPENAI_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit-requests");
+const OPENAI_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining-requests");
+const OPENAI_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 /// When a caller may retry after a reader is refused.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Handles a request of the tenant, or refuses it if the rate is exceeded. The headers of each
-/// response state the rest of the quota.
-pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
+/// response state the rest of the quota, for clients of OpenAI also in their form.
+pub(super) async fn limit_rate(
+    api: &Api,
+    tenant: &TenantId,
+    is_openai: bool,
+    answer: impl Future<Output = Response>,
+) -> Response {
     let standing = api.runs.count_request(tenant).await;
     let refusal = standing.as_ref().and_then(too_often);
     let mut response = match refusal {
@@ -27,8 +36,15 @@ pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future
         Some(problem) => problem.into_response(),
     };
     let Some(standing) = standing else { return response };
-    let headers = [(RATE_LIMIT_POLICY, policy(&standing)), (RATE_LIMIT, left(&standing))];
-    for (name, text) in headers {
+    let own = [(RATE_LIMIT_POLICY, policy(&standing)), (RATE_LIMIT, left(&standing))];
+    let of_openai = is_openai.then(|| {
+        [
+            (OPENAI_LIMIT, standing.rate.burst.to_string()),
+            (OPENAI_REMAINING, standing.remaining.to_string()),
+            (OPENAI_RESET, format!("{}s", seconds_until_full(&standing))),
+        ]
+    });
+    for (name, text) in own.into_iter().chain(of_openai.into_iter().flatten()) {
         if let Ok(value) = HeaderValue::from_str(&text) {
             response.headers_mut().insert(name, value);
         }
@@ -54,9 +70,14 @@ fn policy(standing: &RateStanding) -> String {
 fn left(standing: &RateStanding) -> String {
     let until = match standing.wait {
         Some(wait) => wait.as_millis().div_ceil(1_000).max(1).to_string(),
-        None => seconds(standing, standing.rate.burst.get().saturating_sub(standing.remaining)).to_string(),
+        None => seconds_until_full(standing).to_string(),
     };
     format!("\"requests\";r={};t={until}", standing.remaining)
+}
+
+/// Returns the seconds after which the whole quota is available again.
+fn seconds_until_full(standing: &RateStanding) -> u32 {
+    seconds(standing, standing.rate.burst.get().saturating_sub(standing.remaining))
 }
 
 /// Returns the seconds after which the rate allows `requests` more requests.

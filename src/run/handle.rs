@@ -164,10 +164,21 @@ impl RunHandle {
         }
     }
 
+    /// Returns the run at acceptance; for a repeated request, the current one.
+    pub fn summary(&self) -> &RunSummary {
+        &self.accepted.summary
+    }
+
     /// Returns whether the run had already ended, since an earlier request with the same key
     /// started it.
     pub fn has_ended(&self) -> bool {
         self.accepted.summary.status.is_terminal()
+    }
+
+    /// Returns whether the caller has deleted the response of the run, which an earlier request
+    /// with the same key started.
+    pub fn is_hidden(&self) -> bool {
+        self.accepted.is_hidden
     }
 
     /// Waits for the end of the run. If this process ends first and the run continues elsewhere,

@@ -10,8 +10,9 @@ use super::refusal::Refusal;
 use super::request::{Allowance, RequestKey};
 use agent::FormatCache;
 use agent::prompt::check_prompt;
+use agent::record::ThreadName;
 use store::CommitError;
-use store::sessions::{Commit, ConflictPolicy};
+use store::sessions::{Commit, ConflictPolicy, ThreadMove};
 use tasks::off_thread::off_thread;
 use values::causes::with_causes;
 use values::clock::Timestamp;
@@ -41,6 +42,8 @@ pub struct ImportRequest {
     pub context: ImportContext,
     /// The history.
     pub messages: Vec<Message>,
+    /// The thread to move to the session, which must point to no session yet.
+    pub thread: Option<ThreadName>,
     /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
 }
@@ -103,13 +106,14 @@ pub async fn import_session(ctx: &RunContext, tenant: TenantId, request: ImportR
     {
         return Ok(imported);
     }
+    let thread = request.thread.clone();
     let draft = import_draft(ctx, &tenant, session_id, request).await?;
     let history = draft.history.clone();
     let commit = Commit {
         tenant,
         draft,
         run: None,
-        thread: None,
+        thread: thread.map(|name| ThreadMove { name, from: None }),
         conflict: ConflictPolicy::Fork,
         children: Vec::new(),
         environment_from: None,
@@ -124,16 +128,16 @@ pub async fn import_session(ctx: &RunContext, tenant: TenantId, request: ImportR
         }),
         Err(CommitError::Store(error)) => Err(error.into()),
         Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
+        Err(CommitError::ThreadMoved { name }) => Err(Refusal::ThreadMoved { name }),
+        Err(CommitError::ThreadBusy { name, run_id }) => Err(Refusal::ThreadAtWork { name, run_id }),
         // A concurrent copy of the same request was faster. There is no other cause, since an
-        // import has no base and moves no thread.
+        // import has no base.
         Err(
             CommitError::Exists
             | CommitError::Conflict { .. }
             | CommitError::LeaseLost
             | CommitError::MissingBase
-            | CommitError::MissingEnvironment
-            | CommitError::ThreadMoved { .. }
-            | CommitError::ThreadBusy { .. },
+            | CommitError::MissingEnvironment,
         ) => {
             let imported = imported_before(ctx, &commit.tenant, session_id).await?;
             imported.ok_or(Refusal::Conflict { run_id: None })

@@ -9,6 +9,7 @@
 //! control    control.rs     stop, cancel, steer
 //! read       read/          records and lists; waits for a change, follows events
 //! files      files/         the files of sessions, without a run
+//! rewrite    rewrite.rs     the messages of threads, without a run
 //! ```
 //!
 //! A request has these forms on its way to its rows. The queue stores the accepted request.
@@ -54,11 +55,13 @@ mod accept;
 mod start;
 
 mod deliveries;
+mod hide;
 pub mod import;
 mod new_thread;
 mod offered;
 pub mod process;
 mod remove;
+mod rewrite;
 
 pub use self::accept::replay;
 pub use self::context::settings;
@@ -66,8 +69,10 @@ pub use self::context::{ProcessState, RunContext, check_key};
 pub use self::control::{ControlOutcome, control_run, steer_run};
 pub use self::deliveries::{Redelivered, redeliver};
 pub use self::handle::{CallerGuard, RunHandle};
-pub use self::new_thread::{CreatedThread, NewThread, create_thread};
+pub use self::hide::hide_run;
+pub use self::new_thread::{CreatedThread, NewName, NewThread, create_thread, created_before};
 pub use self::offered::{Offered, offered, offered_lookup};
 pub use self::remove::{Removal, remove_session};
 pub use self::request::{EventOptions, InputMessage, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
+pub use self::rewrite::{MessageChange, change_messages};
 pub use self::start::{start, start_new};

@@ -70,6 +70,7 @@ pub struct AgentLoop {
     events: Arc<dyn EventSink>,
     control: Arc<ExecutionControl>,
     ids: Arc<dyn IdSource>,
+    execution_id: Option<ExecutionId>,
     journal: Option<Arc<Recorder>>,
     inbox: Option<Arc<dyn Inbox>>,
 }
@@ -89,9 +90,17 @@ impl AgentLoop {
             events,
             control,
             ids,
+            execution_id: None,
             journal: None,
             inbox: None,
         }
+    }
+
+    /// Names the execution. By default, each one has a new id.
+    #[must_use]
+    pub fn with_execution_id(self, execution_id: ExecutionId) -> Self {
+        let execution_id = Some(execution_id);
+        Self { execution_id, ..self }
     }
 
     /// Records the execution, so that another process can resume it. The driver must have the same
@@ -115,8 +124,7 @@ impl AgentLoop {
     /// Failures are recorded in the state; no output is lost. If the future is dropped, the end of
     /// the execution is still emitted.
     pub async fn run(&self, state: AgentState, input: Vec<Message>) -> AgentState {
-        let execution_id = ExecutionId::generate(&*self.ids);
-        let state = state.start_execution(execution_id, self.now());
+        let state = state.start_execution(self.new_execution_id(), self.now());
         let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
         let state = self.begin(state, input).await;
         let state = if self.hooks.has_effects_at(&[HookPoint::BeforeExecution]) {
@@ -134,8 +142,7 @@ impl AgentLoop {
     /// returns the state at its end. The input joins the conversation after the results of the
     /// calls. If a hook before the execution stops it, no call is executed.
     pub async fn answer(&self, state: AgentState, input: Vec<Message>, answered: AnsweredStep) -> AgentState {
-        let execution_id = ExecutionId::generate(&*self.ids);
-        let state = state.start_execution(execution_id, self.now());
+        let state = state.start_execution(self.new_execution_id(), self.now());
         let mut ending = Ending::begin(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
         let (state, input) = self.before_execution(state, input).await;
         let state = state.with_held_input(input, self.now());
@@ -151,6 +158,7 @@ impl AgentLoop {
             step_number,
             step_id: answered.step_id(),
             started_at: self.now(),
+            left_open_by: answered.run_id(),
         });
         let state = self.driver.answer_step(state, answered).await;
         let state = Box::pin(self.end_step(state, step_number)).await;
@@ -246,6 +254,7 @@ impl AgentLoop {
             step_number,
             step_id,
             started_at,
+            left_open_by: None,
         });
         let state = self
             .call_hooks(HookPoint::BeforeStep, state.with_step_started(started_at))
@@ -387,6 +396,10 @@ impl AgentLoop {
     /// Returns whether the journal has failed. After a failure, nothing may have an effect.
     fn has_journal_failed(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.failure().is_some())
+    }
+
+    fn new_execution_id(&self) -> ExecutionId {
+        self.execution_id.unwrap_or_else(|| ExecutionId::generate(&*self.ids))
     }
 
     fn now(&self) -> Timestamp {

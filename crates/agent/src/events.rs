@@ -11,7 +11,7 @@ use super::state::{
 };
 use crate::hook_point::HookPoint;
 use values::clock::Timestamp;
-use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
+use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, RunId, SessionId, StepId};
 use values::json::{Object, is_default};
 use values::message::ContentPart;
 use values::model_ref::ModelRef;
@@ -87,6 +87,9 @@ pub enum AgentEvent {
         /// When it began.
         #[schema(value_type = chrono::DateTime<chrono::Utc>)]
         started_at: Timestamp,
+        /// The run that has left the step open, if the execution begins with answers to its calls.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_open_by: Option<RunId>,
     },
     /// A message that came while the execution was at work has joined its conversation.
     #[serde(rename = "message.applied")]
@@ -207,6 +210,9 @@ pub enum AgentEvent {
         /// The maker of the result, if not the tool.
         #[serde(default, skip_serializing_if = "is_default")]
         verdict: ToolVerdict,
+        /// Whether the agent has no such tool: the caller executes it, or no tool has the name.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_foreign: bool,
         /// The duration of the call, in milliseconds.
         duration_ms: i64,
     },
@@ -386,6 +392,7 @@ impl AgentEvent {
             content: execution.content.clone(),
             is_error: execution.is_error_result(),
             verdict: execution.verdict,
+            is_foreign: execution.is_foreign,
             duration_ms: execution.duration().num_milliseconds(),
         }
     }

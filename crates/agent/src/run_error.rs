@@ -57,9 +57,11 @@ run_error_codes! {
         "something that the queued request needs no longer exists, for example its agent. Or the stored request \
          can't be read, also in the third attempt",
         "read the message; send the request again";
-    AnswersRequired = "answers_required", "load",
-        "the run waited for its turn on a thread, and the session that it continues waits for answers",
-        "[answer the open calls](approvals.md#answering), and send the request again";
+    AnswersRequired = "answers_required", "load, execute",
+        "the run waited for its turn on a thread, and the session that it continues waits for answers. Or a call \
+         needs an approval or input, and the run [publishes nothing](api.md#runs-that-publish-nothing)",
+        "[answer the open calls](approvals.md#answering), and send the request again. A run whose calls need \
+         approvals has to publish a session";
     InvalidAnswers = "invalid_answers", "load",
         "the run waited for its turn on a thread, and its answers do not fit the open calls of the session that it \
          continues",

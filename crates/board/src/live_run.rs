@@ -66,6 +66,7 @@ impl LiveRun {
             stop_signal: self.stop_signal.clone(),
             open_calls: self.open_calls.clone(),
             echo: self.echo.clone(),
+            is_hidden: false,
         }
     }
 }

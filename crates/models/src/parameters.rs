@@ -44,6 +44,11 @@ pub(super) fn tool_choice(request: &ModelRequest, one_tool: fn(&str) -> Value) -
     }
 }
 
+/// Returns whether a request must ask for one tool call at most. Servers reject that without tools.
+pub(super) fn allows_one_call(request: &ModelRequest) -> bool {
+    request.parameters.single_tool_call == Some(true) && !request.tools.is_empty()
+}
+
 /// Returns the sampling fields, with the protocol's names for the temperature, `top_p` and the stop
 /// sequences.
 pub(super) fn sampling(parameters: &ModelParameters, [temperature, top_p, stop]: [&str; 3]) -> Object {

@@ -9,7 +9,7 @@ use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::{NewEnd, end_weight};
 use super::rows::NewEnvironment;
-use super::sessions::{Commit, Committed, ConflictPolicy};
+use super::sessions::{Commit, Committed, ConflictPolicy, ThreadMove};
 use agent::record::ThreadName;
 use tasks::off_thread::by_size_of;
 use values::ids::SessionId;
@@ -35,7 +35,7 @@ pub(crate) struct NewCommit {
     /// The end of the run.
     pub(crate) end: Option<NewEnd>,
     /// The thread that it moves to its own session.
-    pub(crate) thread: Option<ThreadName>,
+    pub(crate) thread: Option<ThreadMove>,
     /// Another session whose environment it uses.
     pub(crate) environment_from: Option<SessionId>,
 }
@@ -199,7 +199,8 @@ fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
 /// Returns the thread that a commit moves, or on which its run worked in a fork.
 fn thread_of(commit: &Commit) -> Option<&ThreadName> {
     let of_run = commit.run.as_ref().and_then(|end| end.record.summary.thread.as_ref());
-    commit.thread.as_ref().or(of_run)
+    let moved = commit.thread.as_ref().map(|thread| &thread.name);
+    moved.or(of_run)
 }
 
 /// Returns how many of the last messages of a session are the output of its run, if the record of

@@ -43,7 +43,7 @@ pub trait RunReader: Send + Sync + fmt::Debug {
     async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError>;
 }
 
-/// Writes runs that publish no session.
+/// Writes the ends of runs that publish no session, and hides runs.
 #[async_trait]
 pub trait RunWriter: Send + Sync + fmt::Debug {
     /// Stores the end of a run that failed or was cancelled, with its events and webhooks. A run
@@ -51,6 +51,10 @@ pub trait RunWriter: Send + Sync + fmt::Debug {
     ///
     /// A run whose end is recorded can't publish a session afterwards.
     async fn run_record(&self, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError>;
+
+    /// Marks a run as hidden, which its record shows. Returns `false` if the run is not stored. May
+    /// be repeated.
+    async fn run_hide(&self, tenant: &TenantId, run_id: RunId) -> Result<bool, StoreError>;
 }
 
 /// The runs that a list shows.

@@ -112,7 +112,7 @@ pub struct SessionFilter {
     pub parent: Option<SessionId>,
     /// Only of subagents that the agent of this session started.
     pub subagent_of: Option<SessionId>,
-    /// Only sessions that runs on this thread published, or changes of its files.
+    /// Only sessions that runs on this thread published, or changes of its files or messages.
     pub thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
@@ -128,9 +128,8 @@ pub struct Commit {
     pub draft: BundleDraft,
     /// The end of the run; `None` for an import.
     pub run: Option<RunEnd>,
-    /// The thread to move to the session. Without a run, nothing is published if it does not point
-    /// to the base any more, or if a run is active on it.
-    pub thread: Option<ThreadName>,
+    /// The thread to move to the session.
+    pub thread: Option<ThreadMove>,
     /// The policy if another session has continued the base.
     pub conflict: ConflictPolicy,
     /// The sessions of the run's subagents, at any depth. A session opens a branch if another one
@@ -139,6 +138,23 @@ pub struct Commit {
     /// Another session from which the draft has its environment, or parts of it. If it was removed,
     /// nothing is published: its files may be gone.
     pub environment_from: Option<SessionId>,
+}
+
+/// A thread that a commit moves to its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadMove {
+    /// The thread.
+    pub name: ThreadName,
+    /// The session to which it must point if the commit has no run; `None` for no session yet.
+    /// Nothing is published if it points elsewhere, or if a run is active on it.
+    pub from: Option<SessionId>,
+}
+
+impl ThreadMove {
+    /// Makes the move at the end of a run, which moves its thread from wherever it points.
+    pub fn at_end(name: ThreadName) -> Self {
+        Self { name, from: None }
+    }
 }
 
 impl Commit {

@@ -223,6 +223,7 @@ pub fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> Ru
         stop_signal: None,
         open_calls: Vec::new(),
         echo: None,
+        is_hidden: false,
     }
 }
 

@@ -82,6 +82,7 @@ impl CheckedExecutor {
         };
         ToolExecution {
             id: ToolExecutionId::generate(&*self.ids),
+            is_foreign: self.named(&call.name).is_none(),
             call,
             content: capped(content, self.limits.max_output_bytes),
             error: error.map(shortened),

@@ -88,7 +88,8 @@ ids! {
     SessionId = "session_id";
     /// Names one agent instance, which lives as long as its line of sessions.
     AgentId = "agent_id";
-    /// Names one execution inside an agent's state.
+    /// Names one execution inside an agent's state. The execution of a run's own agent has the UUID
+    /// of the run, so the messages of a history name their run.
     ExecutionId = "execution_id";
     /// Names one step of an execution.
     StepId = "step_id";

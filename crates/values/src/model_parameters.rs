@@ -33,9 +33,9 @@ pub struct ModelParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 2)]
     pub temperature: Option<f64>,
-    /// The share of the probability that tokens are drawn from, above 0 and up to 1.
+    /// The share of the probability that tokens are drawn from: 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(exclusive_minimum = 0, maximum = 1)]
+    #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
     /// The most tokens of one completion. The rest of the budget bounds them, too.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,6 +52,9 @@ pub struct ModelParameters {
     /// Which tools the model may or must call; by default it decides itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
+    /// Whether a completion has at most one tool call, if the provider's protocol can ensure that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub single_tool_call: Option<bool>,
     /// Further fields of the request's body, in the provider's own format. They never replace a
     /// field that the service sets.
     #[serde(skip_serializing_if = "Object::is_empty")]
@@ -112,6 +115,7 @@ impl ModelParameters {
             reasoning_effort,
             stop,
             tool_choice,
+            single_tool_call,
             extra,
         } = self.clone();
         Self {
@@ -121,6 +125,7 @@ impl ModelParameters {
             reasoning_effort: reasoning_effort.or_else(|| other.reasoning_effort.clone()),
             stop: if stop.is_empty() { other.stop.clone() } else { stop },
             tool_choice: tool_choice.or_else(|| other.tool_choice.clone()),
+            single_tool_call: single_tool_call.or(other.single_tool_call),
             extra: if extra.is_empty() { other.extra.clone() } else { extra },
         }
     }
@@ -128,11 +133,11 @@ impl ModelParameters {
     /// Checks every parameter. The error names the invalid parameter and its rule.
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let temperature_fits = self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
-        let top_p_fits = self.top_p.is_none_or(|value| value > 0.0 && value <= 1.0);
+        let top_p_fits = self.top_p.is_none_or(|value| (0.0..=1.0).contains(&value));
         let effort = self.reasoning_effort.as_deref();
         let checks = [
             (temperature_fits, "temperature", "must be between 0 and 2"),
-            (top_p_fits, "top_p", "must be above 0 and at most 1"),
+            (top_p_fits, "top_p", "must be between 0 and 1"),
             (
                 self.max_output_tokens != Some(0),
                 "max_output_tokens",
@@ -174,7 +179,8 @@ mod tests {
     fn parameters_that_make_no_sense_are_named() {
         for (json, field, rule) in [
             (r#"{"temperature": 2.5}"#, "temperature", "must be between 0 and 2"),
-            (r#"{"top_p": 0}"#, "top_p", "must be above 0 and at most 1"),
+            (r#"{"top_p": 1.5}"#, "top_p", "must be between 0 and 1"),
+            (r#"{"top_p": -0.5}"#, "top_p", "must be between 0 and 1"),
             (r#"{"max_output_tokens": 0}"#, "max_output_tokens", "must be at least 1"),
             (
                 r#"{"reasoning_effort": ""}"#,
@@ -212,7 +218,14 @@ mod tests {
             let names = ["must not have model,", &format!(" {field}"), "the agent's own `models`"];
             assert!(names.iter().all(|name| rule.contains(name)), "{field}: {rule}");
         }
-        assert_eq!(ModelParameters::default().check(), Ok(()));
+        for json in [
+            "{}",
+            r#"{"temperature": 0, "top_p": 0}"#,
+            r#"{"temperature": 2, "top_p": 1}"#,
+        ] {
+            let parameters: ModelParameters = serde_json::from_str(json).unwrap();
+            assert_eq!(parameters.check(), Ok(()), "{json}");
+        }
         assert_eq!(serde_json::to_string(&ModelParameters::default()).unwrap(), "{}");
     }
 }

@@ -13,6 +13,7 @@ use super::{Counts, Header, Line, PortableRun, VERSION};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
 use crate::run::agents::AgentDirectory;
+use agent::record::RunRecord;
 use store::portable::PortableSession;
 use store::retention::Ancestor;
 use store::sessions::SessionFilter;
@@ -196,10 +197,12 @@ impl<'a> Export<'a> {
         self.write(&Line::Session(Box::new(session)))
     }
 
-    /// Writes the run of a session. It has none if the session came from a file without runs.
+    /// Writes the run of a session, unless it is hidden. A session from a file without runs has
+    /// none.
     async fn add_run(&mut self, run_id: RunId, session_id: SessionId) -> anyhow::Result<()> {
         let record = self.store.run_lookup(self.tenant, run_id).await?;
-        let Some(record) = record.filter(|record| record.summary.session_id == session_id) else {
+        let is_shown = |record: &RunRecord| record.summary.session_id == session_id && !record.is_hidden;
+        let Some(record) = record.filter(is_shown) else {
             return Ok(());
         };
         let steps = self.store.step_list(self.tenant, run_id).await?.unwrap_or_default();

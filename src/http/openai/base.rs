@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use super::finished::stored_run;
 use super::references::approvals_of;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::ids::response_id;
-use crate::http::faces::openai::request::{Arranged, Given, Verdict, answers_to, no_previous};
+use crate::http::faces::openai::request::{
+    Arranged, Given, Item, Verdict, after_request, answers_to, decided_run, no_previous,
+};
+use crate::http::faces::openai::response::is_cut;
 use crate::http::problem::Problem;
 use crate::run::RunRequest;
-use crate::run::read::run_lookup;
 use agent::answers::Answers;
 use agent::record::{RunRecord, RunStatus, ThreadName};
 use values::ids::{RunId, SessionId};
@@ -29,24 +32,48 @@ pub(super) struct Base {
 impl Base {
     /// Finds the session of an earlier response. It must have ended with a session.
     pub(super) async fn of_response(call: &Call, run_id: RunId) -> Result<Self, Problem> {
-        let run = run_lookup(&call.api.runs, &call.tenant, run_id).await?;
-        let RunRecord {
-            summary, open_calls, ..
-        } = run.ok_or_else(|| no_previous(&response_id(run_id)))?;
-        if summary.has_session() {
-            return Ok(Self {
-                session_id: Some(summary.session_id),
-                run_id: Some(run_id),
-                open_calls,
-            });
+        let run = stored_run(call, run_id).await?;
+        let run = run.ok_or_else(|| no_previous(&response_id(run_id)))?;
+        if run.summary.has_session() {
+            return Ok(Self::left_by(run));
         }
-        Err(match summary.status {
+        Err(match run.summary.status {
             RunStatus::Queued | RunStatus::Running => unusable(run_id, "can't be continued before it has ended"),
+            RunStatus::Failed if is_cut(&run) => unusable(
+                run_id,
+                "can't be continued, since its output was cut before it was valid JSON",
+            ),
             RunStatus::Failed => unusable(run_id, "can't be continued, since it failed"),
             RunStatus::Cancelled => unusable(run_id, "can't be continued, since it was cancelled"),
-            // It was made with `store: false`.
+            // Each other status comes with a session.
             _ => no_previous(&response_id(run_id)),
         })
+    }
+
+    /// Finds the session of the run that has left open the calls about which the input decides, for
+    /// a request that names no base. Removes the items that the session has. A repetition finds
+    /// them answered, and answers them in another branch.
+    pub(super) async fn of_decisions(call: &Call, items: &mut Vec<(usize, Item)>) -> Result<Self, Problem> {
+        let run = match decided_run(items) {
+            Some(run_id) => stored_run(call, run_id).await?,
+            None => None,
+        };
+        let asks = |run: &RunRecord| matches!(run.summary.status, RunStatus::Waiting | RunStatus::Answered);
+        let Some(run) = run.filter(asks) else {
+            return Ok(Self::default());
+        };
+        let base = Self::left_by(run);
+        after_request(items, &base.open_ids());
+        Ok(base)
+    }
+
+    /// Returns the session that a run has published.
+    fn left_by(run: RunRecord) -> Self {
+        Self {
+            session_id: Some(run.summary.session_id),
+            run_id: Some(run.summary.run_id),
+            open_calls: run.open_calls,
+        }
     }
 
     /// Finds the session of a thread; `None` if there is no thread of this name.
@@ -66,6 +93,11 @@ impl Base {
             run_id: waiting.and_then(|waiting| waiting.run_id),
             open_calls: waiting.map_or_else(Vec::new, |waiting| waiting.open_calls.clone()),
         }))
+    }
+
+    /// Returns the session to continue.
+    pub(super) fn session_id(&self) -> Option<SessionId> {
+        self.session_id
     }
 
     /// Returns whether there is a session to continue.
@@ -89,6 +121,7 @@ impl Base {
     ) -> Result<RunRequest, Problem> {
         let mut given = Given {
             outputs: arranged.outputs,
+            has_messages: !arranged.messages.is_empty(),
             ..Given::default()
         };
         if !arranged.decisions.is_empty() {

@@ -88,6 +88,16 @@ pub(super) fn no_response(id: &str) -> Problem {
     Problem::new(ProblemCode::RunNotFound, words)
 }
 
+/// Makes the problem of an item that does not exist. `pointer` is the JSON pointer to its id;
+/// `None` for an id in the path.
+pub(super) fn no_item(pointer: Option<&str>, id: &str) -> Problem {
+    let words = format!("Item with id '{}' not found.", shortened(id));
+    match pointer {
+        Some(pointer) => Problem::of_field(ProblemCode::RunNotFound, pointer, words),
+        None => Problem::new(ProblemCode::RunNotFound, words),
+    }
+}
+
 /// Returns what opens sealed reasoning of the caller's tenant.
 pub(super) fn opener(call: &Call) -> Opener<'_> {
     Opener {

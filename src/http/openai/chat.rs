@@ -8,24 +8,23 @@ use axum::response::Response;
 
 use super::base::Base;
 use super::body::{OpenAiObject, json};
-use super::failure::Failure;
-use super::finished::after_start;
+use super::finished::{after_start, ended, stored_messages};
 use super::start::{Envelope, counted, start};
 use super::stream::{self, FrameWriter, write_frame};
 use crate::http::auth::Call;
 use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::request::{CreateChat, arrange};
 use crate::http::headers::single;
-use crate::http::idempotency::KeyedBody;
+use crate::http::idempotency::{KeyedBody, THREAD};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::OPENAI_PROBLEMS;
 use crate::run::{RunHandle, RunRequest};
+use agent::definition::AgentDefinition;
 use agent::record::RunEvent;
 use tasks::off_thread::by_size;
+use values::ids::RunId;
 use values::json::{Object, weight};
-
-/// Names the thread that a completion continues.
-const THREAD: &str = "x-agent-thread";
 
 /// Completes a conversation, as the API of OpenAI does.
 ///
@@ -50,14 +49,15 @@ pub(in crate::http) async fn create_completion(
     };
     let request = read(&call, &headers, body.body, body.bytes).await?;
     let (model, streams, includes_usage) = (request.model.clone(), request.streams, request.includes_usage);
-    let is_json = request.wants_json();
+    let is_json = request.wants_json() || has_json_agent(&call, &model).await?;
     let prepared = Box::pin(prepare(&call, request, envelope.key.is_some()));
     let handle = start(&call, envelope, prepared).await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
-        followed(call, handle, ChatReader::new(model, includes_usage, is_json))
+        let reader = ChatReader::new(model, includes_usage, is_json);
+        Box::pin(followed(call, handle, reader)).await
     } else {
-        waited(&call, handle, model).await
+        Box::pin(waited(&call, handle, model, is_json)).await
     };
     Ok(after_start(run_id, is_replay, responded))
 }
@@ -92,21 +92,51 @@ async fn prepare(call: &Call, mut request: CreateChat, has_key: bool) -> Result<
         .await
 }
 
-fn followed(call: Call, handle: RunHandle, reader: ChatReader) -> Result<Response, Problem> {
+/// Returns whether the model of a request is an agent whose output is JSON.
+async fn has_json_agent(call: &Call, model: &str) -> Result<bool, Problem> {
+    if !AgentDefinition::is_valid_name(model) {
+        return Ok(false);
+    }
+    let agent = call.api.runs.agents.lookup(&call.tenant, model).await?;
+    Ok(agent.is_some_and(|agent| !agent.definition.response_format.is_text()))
+}
+
+/// Streams the chunks of a run. The events of a repeated request's run may no longer be retained.
+async fn followed(call: Call, handle: RunHandle, reader: ChatReader) -> Result<Response, Problem> {
+    if handle.has_ended() {
+        let run_id = handle.run_id;
+        handle.detach();
+        return replayed(&call, run_id, reader).await;
+    }
     let counted = counted(&call, &handle)?;
     let (caller, events) = handle.into_events();
     Ok(stream::respond(call, None, events, Some(caller), counted, reader))
 }
 
+/// Streams the chunks of a run that has ended, from what is stored of it.
+async fn replayed(call: &Call, run_id: RunId, reader: ChatReader) -> Result<Response, Problem> {
+    let messages = stored_messages(call, run_id).await?;
+    let messages = messages.ok_or_else(|| Problem::internal("the run is gone before its completion"))?;
+    let mut frames = Vec::new();
+    if let Some(failure) = Failure::of_chat(&messages.record) {
+        write_frame(&mut frames, run_id, None, &failure.body());
+    } else {
+        for chunk in reader.read_stored(&messages) {
+            write_frame(&mut frames, run_id, None, &chunk);
+        }
+    }
+    Ok(stream::respond_with(call, frames))
+}
+
 /// Waits for the end of a run.
-async fn waited(call: &Call, handle: RunHandle, model: String) -> Result<Response, Problem> {
+async fn waited(call: &Call, handle: RunHandle, model: String, is_json: bool) -> Result<Response, Problem> {
     let _counted = counted(call, &handle)?;
-    let run = handle.result().await?;
+    let (run, turn) = ended(call, handle).await?;
     if let Some(failure) = Failure::of_chat(&run) {
         return Ok(failure.respond(&run));
     }
-    let bytes = weight(&run.output);
-    json(call, ChatCompletion::of_record(model, &run), bytes).await
+    let completion = ChatCompletion::new(model, &run, &turn, is_json);
+    json(call, completion, weight(&run.output)).await
 }
 
 impl FrameWriter for ChatReader {
@@ -119,5 +149,9 @@ impl FrameWriter for ChatReader {
         for chunk in self.read(event) {
             write_frame(frames, event.run_id, None, &chunk);
         }
+    }
+
+    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>) {
+        write_frame(frames, run_id, None, &failure.body());
     }
 }

@@ -1,4 +1,4 @@
-//! Conversations: threads, with the messages of the session that each of them points to.
+//! Conversations, which are threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,30 +6,29 @@ use axum::response::Response;
 use serde::Serialize;
 
 use super::body::{DeletedObject, OpenAiObject, json, opener};
-use super::lists::take_window;
 use super::references::resolve;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::openai::ids::ItemId;
-use crate::http::faces::openai::request::{CreateConversation, arrange, no_conversation};
-use crate::http::faces::openai::stored_items::{StoredItem, items_of};
+use crate::http::faces::openai::request::{CreateConversation, Item, arrange, no_conversation};
+use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::json_body::JsonBody;
-use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
 use crate::run::import::{ImportContext, ImportRequest, import_session};
 use crate::run::refusal::Refusal;
-use crate::run::{InputMessage, NewThread, create_thread};
+use crate::run::{CreatedThread, InputMessage, NewName, NewThread, RequestKey, create_thread, created_before};
 use agent::record::{ThreadName, ThreadRecord};
 use store::threads::{MetadataChange, ThreadDelete, ThreadDetails, ThreadPatch, ThreadPatched};
-use tasks::off_thread::by_size;
-use values::ids::{MessageId, RunId, SessionId};
+use values::ids::{MessageId, SessionId};
 use values::json::{Object, Value};
-use values::message::Message;
 use values::session::{EnvironmentState, Setting};
+
+/// The name of a new conversation.
+const NEW_NAME: NewName = NewName::Made(ThreadName::of_conversation);
 
 /// A conversation.
 #[derive(Debug, Serialize)]
-struct ConversationObject {
+pub(super) struct ConversationObject {
     id: String,
     object: &'static str,
     created_at: i64,
@@ -37,36 +36,68 @@ struct ConversationObject {
 }
 
 /// Creates a conversation: a thread with a new name. Its items become a session.
-#[utoipa::path(post, path = "/v1/conversations", tag = "openai",
-    request_body(content = OpenAiObject, description = "`metadata` and `items`, as OpenAI describes them"),
-    responses((status = 200, description = "The conversation", body = OpenAiObject)),
+#[utoipa::path(post, path = "/v1/conversations", tag = "openai", params(
+    ("Idempotency-Key" = Option<String>, Header),
+), request_body(content = OpenAiObject, description = "`metadata` and `items`, as OpenAI describes them"),
+    responses((status = 200, description = "The conversation", body = OpenAiObject, headers(("Idempotency-Replayed")))),
     extensions(("x-problems" = json!([
         ProblemCode::UnsupportedParameter, ProblemCode::TooManyMessages, ProblemCode::InvalidHistory,
-        ProblemCode::SessionTooLarge, ProblemCode::RunNotFound, ProblemCode::AgentNotFound,
+        ProblemCode::InvalidAnswers, ProblemCode::SessionTooLarge, ProblemCode::RunNotFound, ProblemCode::AgentNotFound,
         ProblemCode::NotAllowed, ProblemCode::SessionNotFound
     ]))))]
 pub(in crate::http) async fn create_conversation(
     call: Call,
-    JsonBody(body): JsonBody<Object>,
+    KeyedBody { key, body, .. }: KeyedBody<Object>,
 ) -> Result<Response, Problem> {
+    let created = match earlier(&call, key.as_ref()).await? {
+        Some(created) => created,
+        None => Box::pin(create(&call, body, key)).await?,
+    };
+    let mut response = json(&call, ConversationObject::from(created.thread), 0).await?;
+    mark_replay(&mut response, created.is_replay);
+    Ok(response)
+}
+
+/// Finds the conversation of an earlier request with the key.
+async fn earlier(call: &Call, key: Option<&RequestKey>) -> Result<Option<CreatedThread>, Problem> {
+    let Some(key) = key else { return Ok(None) };
+    Ok(created_before(&call.api.runs, &call.tenant, &NEW_NAME, key).await?)
+}
+
+async fn create(call: &Call, body: Object, key: Option<RequestKey>) -> Result<CreatedThread, Problem> {
     let api = &call.api;
-    let (opener, most) = (opener(&call), api.limits.max_input_messages);
+    let (opener, most) = (opener(call), api.limits.max_input_messages);
     let request = CreateConversation::read(body, opener, most)?;
-    let items = resolve(&call, request.items).await?;
-    let messages = arrange(items, &BTreeSet::new(), "items")?.messages;
-    let session_id = Box::pin(imported(&call, messages)).await?;
-    let name = format!("conv_{}", api.runs.ids.next_uuid().simple());
+    let messages = new_messages(call, request.items, None).await?;
+    let session_id = Box::pin(imported(call, messages)).await?;
     let new = NewThread {
-        name: Some(name.parse().map_err(Problem::internal)?),
+        name: NEW_NAME,
         details: ThreadDetails {
             title: None,
             metadata: request.metadata,
         },
         session_id,
-        idempotency: None,
+        idempotency: key,
     };
-    let created = create_thread(&api.runs, &call.tenant, new).await?;
-    json(&call, ConversationObject::from(created.thread), 0).await
+    Ok(create_thread(&api.runs, &call.tenant, new).await?)
+}
+
+/// Makes messages of the items that a request adds to a conversation, whose session is `base`.
+pub(super) async fn new_messages(
+    call: &Call,
+    items: Vec<(usize, Item)>,
+    base: Option<SessionId>,
+) -> Result<Vec<InputMessage>, Problem> {
+    let items = Box::pin(resolve(call, items, "items", base)).await?;
+    let arranged = arrange(items, &BTreeSet::new(), "items")?;
+    match arranged.decisions.first() {
+        None => Ok(arranged.messages),
+        Some(decision) => {
+            let words = "a response answers a request for an approval: send this item as its input";
+            let pointer = format!("/items/{}", decision.index);
+            Err(Problem::of_field(ProblemCode::UnsupportedParameter, pointer, words))
+        }
+    }
 }
 
 /// Makes a session of messages; `None` if there are none.
@@ -84,6 +115,7 @@ async fn imported(call: &Call, messages: Vec<InputMessage>) -> Result<Option<Ses
         messages: messages
             .map(|message| message.into_message(MessageId::generate(&*runs.ids), now))
             .collect(),
+        thread: None,
         idempotency: None,
     };
     let imported = import_session(runs, call.tenant.clone(), request).await?;
@@ -142,47 +174,8 @@ pub(in crate::http) async fn delete_conversation(call: Call, path: PathParameter
     json(&call, deleted, 0).await
 }
 
-/// Lists the items of a conversation, by default the newest first.
-#[utoipa::path(get, path = "/v1/conversations/{conversation_id}/items", tag = "openai", params(
-    ("conversation_id" = String, Path),
-    ("after" = Option<String>, Query, description = "The id of the item before"),
-    ("limit" = Option<u32>, Query, description = "1 to 100, by default 20"),
-    ("order" = Option<String>, Query, pattern = "^(asc|desc)$", description = "By default `desc`"),
-), responses(
-    (status = 200, description = "A list of items", body = OpenAiObject),
-), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]
-pub(in crate::http) async fn list_conversation_items(
-    call: Call,
-    path: PathParameters,
-    query: QueryParameters,
-) -> Result<Response, Problem> {
-    let window = take_window(query)?;
-    let thread = thread_in(&call, &path).await?;
-    let bundle = match thread.session_id {
-        Some(session_id) => call.api.runs.sessions.whole_bundle(&call.tenant, session_id).await?,
-        None => None,
-    };
-    let bytes = bundle.as_ref().map_or(0, |bundle| bundle.history.bytes());
-    let list = move || {
-        let messages = bundle.iter().flat_map(|bundle| bundle.history.iter());
-        let messages = messages.filter(|message| message.tags.section.is_messages());
-        window.of(messages.flat_map(|message| conversation_items(message)).collect())
-    };
-    let list = by_size(&call.tenant, bytes as u64, list).await;
-    json(&call, list, bytes).await
-}
-
-/// Returns the items of a message. Their ids are those of the message, with the index of the item.
-fn conversation_items(message: &Message) -> Vec<StoredItem> {
-    let run_id = RunId::from_uuid(message.id.as_uuid());
-    let mut index = 0;
-    items_of(message, |kind| {
-        index += 1;
-        ItemId { kind, run_id, index }
-    })
-}
-
-async fn thread_in(call: &Call, path: &PathParameters) -> Result<ThreadRecord, Problem> {
+/// Finds the thread of the conversation that a path names.
+pub(super) async fn thread_in(call: &Call, path: &PathParameters) -> Result<ThreadRecord, Problem> {
     let name = name_in(path)?;
     let thread = call.api.runs.store.thread_lookup(&call.tenant, &name).await?;
     thread.ok_or_else(|| no_conversation(name.as_str()))

@@ -5,56 +5,47 @@ use std::sync::Arc;
 use axum::response::{IntoResponse as _, Response};
 
 use super::body::{json, mark_started};
-use super::failure::Failure;
 use crate::http::auth::Call;
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::response::{ResponseObject, ResponseSettings, response_of};
 use crate::http::faces::turn::{Turn, TurnReader};
 use crate::http::problem::Problem;
 use crate::run::RunHandle;
-use crate::run::read::{Followed, RunMessages, run_messages};
-use agent::record::{RunEventPayload, RunRecord};
+use crate::run::read::{Followed, RunMessages, run_lookup, run_messages};
+use agent::record::{RunEvent, RunRecord};
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::json::{Value, weight};
 
-/// A response that is stored.
-#[derive(Debug)]
-pub(super) struct StoredResponse {
-    /// The record of its run.
-    pub(super) record: RunRecord,
-    /// The response as JSON.
-    pub(super) body: Value,
-}
-
-impl StoredResponse {
-    /// Returns the items of the output.
-    pub(super) fn output(&self) -> &[Value] {
-        self.body["output"].as_array().map_or(&[], Vec::as_slice)
-    }
-}
-
-/// Reads a response with its items; `None` if there is none, or if it is not stored.
-pub(super) async fn stored_response(call: &Call, run_id: RunId) -> Result<Option<StoredResponse>, Problem> {
+/// Reads a response with its items, as JSON; `None` as for [`stored_run`].
+pub(super) async fn stored_response(call: &Call, run_id: RunId) -> Result<Option<Value>, Problem> {
     let Some(messages) = stored_messages(call, run_id).await? else {
         return Ok(None);
     };
     let settings = settings_of(call);
     let bytes = weight(&messages.steps) as u64;
     let made = by_size(&call.tenant, bytes, move || {
-        let response = stored(&messages, &settings);
-        serde_json::to_value(response).map(|body| StoredResponse {
-            record: messages.record,
-            body,
-        })
+        serde_json::to_value(stored(&messages, &settings))
     });
     made.await.map(Some).map_err(Problem::internal)
 }
 
-/// Reads a run with its messages; `None` if there is none, or if it is not stored.
+/// Reads the run of a response; `None` if there is none, if it is not stored, or if it was deleted.
+pub(super) async fn stored_run(call: &Call, run_id: RunId) -> Result<Option<RunRecord>, Problem> {
+    let run = run_lookup(&call.api.runs, &call.tenant, run_id).await?;
+    Ok(run.filter(is_response))
+}
+
+/// Reads the run of a response with its messages; `None` as for [`stored_run`].
 pub(super) async fn stored_messages(call: &Call, run_id: RunId) -> Result<Option<RunMessages>, Problem> {
     let messages = run_messages(&call.api.runs, &call.tenant, run_id).await?;
-    Ok(messages.filter(|messages| messages.record.summary.publishes))
+    Ok(messages.filter(|messages| is_response(&messages.record)))
+}
+
+/// Returns whether clients can name the response of a run: it is stored, and was not deleted.
+fn is_response(run: &RunRecord) -> bool {
+    run.summary.publishes && !run.is_hidden
 }
 
 /// Makes the response of a run from what is stored of it.
@@ -66,26 +57,44 @@ fn stored(messages: &RunMessages, settings: &ResponseSettings) -> ResponseObject
 
 /// Follows a run to its end, and responds with its response, or with the error that failed it.
 pub(super) async fn end_of(call: &Call, handle: RunHandle) -> Result<Response, Problem> {
+    let (record, turn) = Box::pin(ended(call, handle)).await?;
+    respond(call, &record, &turn).await
+}
+
+/// Follows a run to its end. Returns its record and its turn.
+pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(RunRecord, Turn), Problem> {
     let run_id = handle.run_id;
     let (caller, mut events) = handle.into_events();
     let mut reader = TurnReader::default();
-    let mut has_begun = false;
+    let (mut last, mut has_all) = (0, true);
     while let Some(followed) = events.next().await {
         caller.note_sent(&followed);
         let Followed::Event(event) = followed else { break };
-        // The first events of a repeated request's run may no longer be retained.
-        has_begun |= matches!(event.payload, RunEventPayload::Started(_));
+        // Events may no longer be retained, such as the first ones of a repeated request's run.
+        has_all &= follows(&event, last);
+        last = event.sequence;
         reader.read(&event);
         if let Some(record) = event.payload.record() {
-            if has_begun {
-                return respond(call, record, reader.turn()).await;
+            if has_all {
+                return Ok((record.clone(), reader.into_turn()));
             }
             break;
         }
     }
     let messages = run_messages(&call.api.runs, &call.tenant, run_id).await?;
     let messages = messages.ok_or_else(|| Problem::internal("the run is gone before its response"))?;
-    respond(call, &messages.record, &Turn::of_stored(&messages)).await
+    let summary = &messages.record.summary;
+    if !summary.publishes && summary.status.has_session() {
+        return Err(Problem::internal("the output of the run is gone before its response"));
+    }
+    let turn = Turn::of_stored(&messages);
+    Ok((messages.record, turn))
+}
+
+/// Returns whether no event is missing between the one with a number and the next one. The event of
+/// a session that was removed, right before the end, has nothing that clients read.
+pub(super) fn follows(event: &RunEvent, last: u64) -> bool {
+    event.sequence <= last + 1 + u64::from(event.payload.is_terminal())
 }
 
 async fn respond(call: &Call, record: &RunRecord, turn: &Turn) -> Result<Response, Problem> {

@@ -1,6 +1,6 @@
 //! The parameters of lists in OpenAI's form.
 
-use crate::http::faces::openai::stored_items::Window;
+use crate::http::faces::openai::item_list::Window;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
 

@@ -7,6 +7,7 @@ mod stream;
 
 mod base;
 mod references;
+mod transcript;
 
 mod finished;
 mod lists;
@@ -14,6 +15,7 @@ mod response_events;
 mod start;
 
 pub(super) mod chat;
+pub(super) mod conversation_items;
 pub(super) mod conversations;
 pub(super) mod models;
 pub(super) mod responses;

@@ -2,6 +2,7 @@
 
 use super::stream::{FrameWriter, write_frame};
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::response::{ResponseSettings, ResponseStream, WireEvent, stream_of_stored};
 use crate::http::faces::turn::Turn;
 use crate::run::read::RunMessages;
@@ -45,6 +46,12 @@ impl FrameWriter for ResponseWriter {
             if self.after.is_none_or(|after| wire.sequence_number() > after) {
                 write_event(frames, event.run_id, &wire);
             }
+        }
+    }
+
+    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>) {
+        for wire in self.stream.drop_reader(failure, self.after) {
+            write_event(frames, run_id, &wire);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::finished::{after_start, end_of, settings_of, stored_response};
 use super::references::resolve;
 use super::response_events::ResponseWriter;
 use super::start::{Envelope, counted, start};
+use super::stored::replay;
 use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
@@ -48,7 +49,7 @@ pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>
     let handle = start(&call, envelope, prepared).await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let responded = if streams {
-        followed(call, handle, echo)
+        Box::pin(followed(call, handle, echo)).await
     } else if echo.background {
         accepted(&call, handle, &echo).await
     } else {
@@ -74,17 +75,23 @@ async fn prepare(call: &Call, mut request: CreateResponse) -> Result<RunRequest,
         (None, Some(name)) => Base::of_thread(call, name)
             .await?
             .ok_or_else(|| no_conversation(name.as_str()))?,
-        (None, None) => Base::default(),
+        (None, None) => Base::of_decisions(call, &mut request.items).await?,
     };
-    let items = resolve(call, mem::take(&mut request.items)).await?;
+    let items = resolve(call, mem::take(&mut request.items), "input", base.session_id()).await?;
     let arranged = arrange(items, &base.open_ids(), "input")?;
     base.continued_by(call, arranged, "input", request.into_run()).await
 }
 
-/// Streams the events of a run.
-fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response, Problem> {
+/// Streams the events of a run. Those of a repeated request's run may no longer be retained.
+async fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response, Problem> {
+    if handle.has_ended() {
+        let run_id = handle.run_id;
+        handle.detach();
+        return replay(call, run_id, None).await;
+    }
     let counted = counted(&call, &handle)?;
-    let writer = ResponseWriter::after(ResponseStream::new(settings_of(&call), echo), None);
+    let stream = ResponseStream::new(settings_of(&call), echo, handle.summary().clone());
+    let writer = ResponseWriter::after(stream, None);
     let (caller, events) = handle.into_events();
     Ok(stream::respond(call, None, events, Some(caller), counted, writer))
 }
@@ -94,8 +101,8 @@ async fn accepted(call: &Call, handle: RunHandle, echo: &Echo) -> Result<Respons
     if handle.has_ended()
         && let Some(response) = stored_response(call, handle.run_id).await?
     {
-        let bytes = weight(&response.body);
-        return json(call, response.body, bytes).await;
+        let bytes = weight(&response);
+        return json(call, response, bytes).await;
     }
     let run = handle.detach();
     json(call, response_of(&run, &Turn::default(), echo, &settings_of(call)), 0).await

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
 
+use super::finished::follows;
 use crate::http::auth::Call;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::frames::write_data;
 use crate::http::in_flight::{SMALL, held};
-use crate::http::openai_errors::{ErrorBody, ErrorFields};
 use crate::http::runs::events::event_stream;
 use crate::run::CallerGuard;
 use crate::run::read::{Followed, Follower};
@@ -21,20 +23,16 @@ use values::limits::TenantShare;
 /// The last frame of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
+/// The reason for dropping a reader for whom an event is missing.
+const LOST_EVENTS: &str = "some events are no longer kept";
+
 /// Writes the events of a run as frames of a protocol.
 pub(super) trait FrameWriter: Send + 'static {
     /// Writes the frames of an event, of which there may be none.
     fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>);
-}
 
-/// The error of a reader that is dropped. Both protocols have an object `error`, which makes
-/// clients raise instead of taking the stream for complete.
-#[derive(Serialize)]
-struct DroppedFrame {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten)]
-    body: ErrorBody,
+    /// Writes the frames for a reader that is dropped before the end of its run.
+    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>);
 }
 
 /// Makes the response of a stream. `first` is its first event, if that was read already. Dropping
@@ -54,6 +52,7 @@ pub(super) fn respond(
         caller,
         writer,
         first,
+        last: 0,
         is_over: false,
         _counted: counted,
     };
@@ -85,6 +84,8 @@ struct Reader<W> {
     writer: W,
     /// An event that was read and not written yet.
     first: Option<Arc<RunEvent>>,
+    /// The number of the last event that was written.
+    last: u64,
     is_over: bool,
     /// Counts the reader, unless its request has started the run.
     _counted: Option<TenantShare>,
@@ -117,11 +118,18 @@ impl<W: FrameWriter> Reader<W> {
             Some(event) => Some(Followed::Event(event)),
             None => self.events.next().await,
         };
+        let followed = match followed {
+            Some(Followed::Event(event)) if !follows(&event, self.last) => {
+                Some(Followed::Dropped { reason: LOST_EVENTS })
+            }
+            followed => followed,
+        };
         if let (Some(caller), Some(followed)) = (&self.caller, &followed) {
             caller.note_sent(followed);
         }
         match followed {
             Some(Followed::Event(event)) => {
+                self.last = event.sequence;
                 self.writer.write(&event, frames);
                 if event.payload.is_terminal() {
                     self.is_over = true;
@@ -136,19 +144,10 @@ impl<W: FrameWriter> Reader<W> {
         }
     }
 
-    fn write_dropped(&self, reason: &str, frames: &mut Vec<u8>) {
-        let frame = DroppedFrame {
-            kind: "error",
-            body: ErrorBody {
-                error: ErrorFields {
-                    message: reason.to_owned(),
-                    kind: "server_error",
-                    param: None,
-                    code: "stream_dropped".to_owned(),
-                    response_id: None,
-                },
-            },
-        };
-        write_frame(frames, self.events.run_id(), Some("error"), &frame);
+    fn write_dropped(&mut self, reason: &str, frames: &mut Vec<u8>) {
+        let message = format!("the stream ends before the response, which may still be completed: {reason}");
+        let failure = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "stream_dropped", &message);
+        self.writer.write_dropped(self.events.run_id(), failure, frames);
+        frames.extend_from_slice(DONE);
     }
 }

@@ -131,6 +131,7 @@ impl ImportSession {
             environment,
             context,
             messages,
+            thread: None,
             idempotency: key,
         })
     }

@@ -28,7 +28,7 @@ type Line = ListPage<Ancestor>;
     ("created_from" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant (RFC 3339)"),
     ("created_until" = Option<chrono::DateTime<chrono::Utc>>, Query, description = "The first instant after (RFC 3339)"),
     ("subagent_of" = Option<uuid::Uuid>, Query, description = "Only of subagents that the agent of this session started"),
-    ("thread" = Option<ThreadName>, Query, description = "Only those that runs on this thread or changes of its files have published"),
+    ("thread" = Option<ThreadName>, Query, description = "Only those that runs on this thread or changes of its files or messages have published"),
     ("tips" = Option<bool>, Query, description = "Only sessions that nothing continues"),
     ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(

@@ -8,7 +8,7 @@ use crate::http::checks::check_metadata;
 use crate::http::headers;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
-use crate::run::{NewThread, RequestKey};
+use crate::run::{NewName, NewThread, RequestKey};
 use agent::record::ThreadName;
 use store::threads::{MetadataChange, ThreadDetails, ThreadExpectation, ThreadPatch};
 use values::ids::SessionId;
@@ -86,7 +86,7 @@ impl CreateThread {
         check_metadata(&metadata, "/metadata")?;
         let session_id = self.session_id.map(|text| parse_id("/session_id", &text));
         Ok(NewThread {
-            name: self.name,
+            name: self.name.map_or(NewName::Made(ThreadName::from), NewName::Given),
             details: ThreadDetails {
                 title: self.title,
                 metadata,

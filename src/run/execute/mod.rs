@@ -28,6 +28,7 @@ use agent::journal::RecordSize;
 use agent::record::{RunRecord, RunSummary};
 use agent::state::AgentState;
 use agent::{AgentLoop, CallSeed, ExecutionControl};
+use values::ids::ExecutionId;
 use values::tenant::TenantId;
 
 /// Executes the run to its end, or leaves it to another worker. A panic fails the run.
@@ -93,7 +94,9 @@ async fn begin(
         Err(failure) => return Err(failed(failure)),
     };
     let work = Arc::new(work(ctx, plan, live, &mut restored).await);
+    let execution_id = ExecutionId::from_uuid(live.active.run_id.as_uuid());
     let agent_loop = agent_loop(ctx, &work).map_err(failed)?;
+    let agent_loop = agent_loop.with_execution_id(execution_id);
     if let Some(progress) = &restored.progress {
         restore_children(&work, progress).map_err(|error| failed(Failure::progress(&error)))?;
     }

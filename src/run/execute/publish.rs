@@ -17,9 +17,9 @@ use super::webhook::deliveries_of;
 use crate::run::context::{ActiveRun, HeldLease, RunContext};
 use crate::run::plan::RunPlan;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome};
-use agent::record::{RunRecord, RunStatus, StepRecord, ThreadName};
+use agent::record::{RunRecord, RunStatus, StepRecord};
 use store::runs::{Recorded, RunEnd};
-use store::sessions::Commit;
+use store::sessions::{Commit, ThreadMove};
 use store::{CommitError, StoreError};
 use values::session::Bundle;
 
@@ -218,10 +218,11 @@ async fn commit_patiently(ctx: &RunContext, commit: &Commit, live: &LiveEvents) 
     retried.await
 }
 
-/// Returns the thread that the run moves.
-fn moved_thread(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadName> {
+/// Returns the move of the thread of the run, if the run moves one.
+fn moved_thread(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
     let moves = live.active.held_lease.as_ref().is_some_and(|held| held.moves_thread);
-    plan.request().thread.clone().filter(|_| moves)
+    let thread = plan.request().thread.clone().filter(|_| moves);
+    thread.map(ThreadMove::at_end)
 }
 
 fn backoff(patience: Duration) -> ExponentialBuilder {

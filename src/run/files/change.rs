@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::child::{ChildSession, NewChild, Reserved, made_before, publish_child, reserve};
+use super::child::{Attempts, ChildSession, NewChild, Reserved, made_before, publish_child, reserve};
 use super::open::{load_base, session_of_thread, tree_of};
 use crate::run::context::RunContext;
 use crate::run::refusal::Refusal;
@@ -18,9 +18,6 @@ use values::ids::SessionId;
 use values::session::{EnvironmentState, Hash, WorkspaceState};
 use values::tenant::TenantId;
 use workspace::{Entry, FilePath, Tree, TreeError, find_file};
-
-/// How often the change of a thread's files is tried if the thread moves meanwhile.
-const THREAD_ATTEMPTS: u32 = 16;
 
 /// A request to change files.
 #[derive(Debug, Clone)]
@@ -82,11 +79,11 @@ pub async fn change_files(
     if let Some(earlier) = made_before(ctx, tenant, &reserved).await? {
         return Ok(earlier);
     }
-    let mut attempt = 1;
+    let mut attempts = Attempts::default();
     loop {
-        match change_once(ctx, tenant, &reserved, &request).await {
-            Err(Refusal::ThreadMoved { .. }) if attempt < THREAD_ATTEMPTS => attempt += 1,
-            done => return done,
+        let changed = change_once(ctx, tenant, &reserved, &request).await;
+        if !attempts.again(&changed) {
+            return changed;
         }
     }
 }
@@ -110,11 +107,10 @@ async fn change_once(
     }
     let environment = with_files((*base.environment).clone(), &tree.save().await?);
     let child = NewChild {
-        base,
-        environment,
-        environment_from: None,
+        environment: Arc::new(environment),
         thread,
         conflict: request.conflict,
+        ..NewChild::of(base)
     };
     publish_child(ctx, tenant, reserved, child).await
 }

@@ -1,4 +1,4 @@
-//! Publishes a child session that differs from its parent only in its environment.
+//! Publishes a changed session without a run.
 
 use std::sync::Arc;
 
@@ -8,10 +8,13 @@ use crate::run::refusal::Refusal;
 use crate::run::request::RequestKey;
 use agent::record::ThreadName;
 use store::CommitError;
-use store::sessions::{Commit, ConflictPolicy};
+use store::sessions::{Commit, ConflictPolicy, ThreadMove};
 use values::ids::{BranchId, SessionId};
-use values::session::{Bundle, BundleDraft, ContextState, EnvironmentState};
+use values::session::{Bundle, BundleDraft, ContextState, EnvironmentState, History, StoredContext};
 use values::tenant::TenantId;
+
+/// How often the change of a thread is tried if the thread moves meanwhile.
+const THREAD_ATTEMPTS: u32 = 16;
 
 /// A session that a request without a run published.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub struct ChildSession {
 
 /// The id of the session that a request will publish.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub(in crate::run) struct Reserved {
     session_id: SessionId,
     /// Whether an earlier request reserved it.
     is_repeated: bool,
@@ -32,20 +35,50 @@ pub(super) struct Reserved {
 
 /// A session to publish.
 #[derive(Debug)]
-pub(super) struct NewChild {
-    /// The session that it continues.
-    pub(super) base: Arc<Bundle>,
-    pub(super) environment: EnvironmentState,
-    /// Another session whose files the environment has. It must exist until the commit, since its
-    /// files may be removed with it.
-    pub(super) environment_from: Option<SessionId>,
-    /// The thread to move to it.
-    pub(super) thread: Option<ThreadName>,
-    pub(super) conflict: ConflictPolicy,
+pub(in crate::run) struct NewChild {
+    /// The session that is changed. The agent and the context are its own.
+    pub(in crate::run) base: Arc<Bundle>,
+    /// The session whose messages the history continues.
+    pub(in crate::run) parent: Option<Arc<Bundle>>,
+    pub(in crate::run) history: History,
+    pub(in crate::run) environment: Arc<EnvironmentState>,
+    /// Another session than the parent whose files the environment has. It must exist until the
+    /// commit, since its files may be removed with it.
+    pub(in crate::run) environment_from: Option<SessionId>,
+    /// The thread to move to it, which must point to the session that is changed.
+    pub(in crate::run) thread: Option<ThreadName>,
+    pub(in crate::run) conflict: ConflictPolicy,
+}
+
+/// The attempts to change a thread, which another request may move meanwhile.
+#[derive(Debug, Default)]
+pub struct Attempts(u32);
+
+impl Attempts {
+    /// Counts an attempt, and returns whether to make another one.
+    pub fn again<T>(&mut self, result: &Result<T, Refusal>) -> bool {
+        self.0 += 1;
+        self.0 < THREAD_ATTEMPTS && matches!(result, Err(Refusal::ThreadMoved { .. }))
+    }
+}
+
+impl NewChild {
+    /// Makes a session that continues another one with the same messages and environment.
+    pub(in crate::run) fn of(base: Arc<Bundle>) -> Self {
+        Self {
+            parent: Some(Arc::clone(&base)),
+            history: base.history.clone(),
+            environment: Arc::clone(&base.environment),
+            environment_from: None,
+            thread: None,
+            conflict: ConflictPolicy::Fork,
+            base,
+        }
+    }
 }
 
 /// Reserves the id of a session under the request's key.
-pub(super) async fn reserve(
+pub(in crate::run) async fn reserve(
     ctx: &RunContext,
     tenant: &TenantId,
     key: Option<&RequestKey>,
@@ -59,7 +92,7 @@ pub(super) async fn reserve(
 }
 
 /// Returns the session if an earlier request with the same key has published it.
-pub(super) async fn made_before(
+pub(in crate::run) async fn made_before(
     ctx: &RunContext,
     tenant: &TenantId,
     reserved: &Reserved,
@@ -74,29 +107,26 @@ pub(super) async fn made_before(
     }))
 }
 
-/// Publishes a session that continues another one with an environment, and adds no message.
-pub(super) async fn publish_child(
+/// Publishes a changed session.
+pub(in crate::run) async fn publish_child(
     ctx: &RunContext,
     tenant: &TenantId,
     reserved: &Reserved,
     child: NewChild,
 ) -> Result<ChildSession, Refusal> {
-    let NewChild {
-        base,
-        environment,
-        environment_from,
-        thread,
-        conflict,
-    } = child;
-    let base_id = base.head.session_id;
+    let (base_id, environment_from) = (child.base.head.session_id, child.environment_from);
+    let parent_id = child.parent.as_ref().map(|parent| parent.head.session_id);
     let commit = Commit {
         tenant: tenant.clone(),
-        draft: child_draft(ctx, reserved.session_id, base, environment),
         run: None,
-        thread,
+        thread: child.thread.clone().map(|name| ThreadMove {
+            name,
+            from: Some(base_id),
+        }),
         environment_from,
-        conflict,
+        conflict: child.conflict,
         children: Vec::new(),
+        draft: child_draft(ctx, reserved.session_id, child),
     };
     match ctx.sessions.commit(&commit).await {
         Ok(bundle) => Ok(ChildSession {
@@ -105,7 +135,7 @@ pub(super) async fn publish_child(
         }),
         Err(CommitError::Store(error)) => Err(error.into()),
         Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
-        Err(CommitError::MissingBase) => Err(absent_session(ctx, tenant, base_id).await),
+        Err(CommitError::MissingBase) => Err(absent_session(ctx, tenant, parent_id.unwrap_or(base_id)).await),
         Err(CommitError::MissingEnvironment) => {
             let missing = environment_from.unwrap_or(base_id);
             Err(absent_session(ctx, tenant, missing).await)
@@ -126,25 +156,27 @@ pub(super) async fn publish_child(
     }
 }
 
-fn child_draft(
-    ctx: &RunContext,
-    session_id: SessionId,
-    base: Arc<Bundle>,
-    environment: EnvironmentState,
-) -> BundleDraft {
+fn child_draft(ctx: &RunContext, session_id: SessionId, child: NewChild) -> BundleDraft {
+    let base = child.base;
+    let context = base.context_state();
     BundleDraft {
         session_id,
         run_id: None,
         subagent_of: None,
         agent: base.head.agent.clone(),
         agent_version: base.head.agent_version,
-        environment: Arc::new(environment),
+        environment: child.environment,
         context: ContextState {
+            stored: StoredContext {
+                // With another number of messages, an outdated step would seem to wait again.
+                waiting: base.waiting().cloned(),
+                ..context.stored
+            },
             updated_at: ctx.clock.now(),
-            ..base.context_state()
+            ..context
         },
-        history: base.history.clone(),
-        parent: Some(base),
+        history: child.history,
+        parent: child.parent,
         new_branch_id: BranchId::generate(&*ctx.ids),
     }
 }

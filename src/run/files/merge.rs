@@ -5,6 +5,7 @@
 //! left something alone takes over the change of the other side.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::ancestor::common_ancestor;
 use super::change::with_files;
@@ -47,11 +48,10 @@ pub async fn merge_files(ctx: &RunContext, tenant: &TenantId, request: MergeRequ
     let theirs = load_states(ctx, tenant, with).await?;
     let environment = merged(ctx, tenant, [&base, &ours, &theirs]).await?;
     let child = NewChild {
-        base: ours,
-        environment,
+        environment: Arc::new(environment),
         environment_from: Some(with),
-        thread: None,
         conflict: request.conflict,
+        ..NewChild::of(ours)
     };
     publish_child(ctx, tenant, &reserved, child).await
 }

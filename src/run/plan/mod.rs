@@ -104,10 +104,13 @@ impl RunPlan {
         &self.accepted.request
     }
 
-    /// Returns whether the run goes into the queue. A run that answers open calls always does, even
-    /// if all calls have expired: the transaction that accepts it also marks the calls as answered.
+    /// Returns whether the run goes into the queue. A run that answers open calls does, even if all
+    /// calls have expired: the transaction that accepts it also marks the calls as answered. If it
+    /// publishes nothing, the calls stay open.
     pub(super) fn is_queued(&self) -> bool {
-        self.request().asks_for_queue() || self.durability == Durability::Step || self.answered.is_some()
+        let request = self.request();
+        let marks_answered = request.publish && self.answered.is_some();
+        request.asks_for_queue() || self.durability == Durability::Step || marks_answered
     }
 
     /// Returns the run whose open calls the run answers.

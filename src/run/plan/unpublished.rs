@@ -1,5 +1,6 @@
 //! Checks a run that publishes nothing. It is stored only at its end and without output, so it
-//! can't be queued, repeated or answered.
+//! can't be queued, repeated or answered. It may answer open calls in a branch of its own: the
+//! session with the calls still waits, so others may answer them, too.
 
 use crate::run::refusal::Refusal;
 use crate::run::request::RunRequest;
@@ -20,8 +21,8 @@ pub(in crate::run) fn check_unpublished(request: &RunRequest, is_answering: bool
         "an idempotency key"
     } else if request.durability == Some(DurabilityChoice::Step) {
         "the durability `step`"
-    } else if is_answering || !request.answers.is_empty() {
-        "a base session that waits for answers"
+    } else if !request.answers.is_fork && (is_answering || !request.answers.is_empty()) {
+        "a base session that waits for answers, unless `conflict` is `fork`"
     } else {
         return Ok(());
     };
@@ -77,8 +78,13 @@ mod tests {
             deny_open: true,
             ..Answers::default()
         };
-        let waiting = words("a base session that waits for answers");
-        assert_eq!(refused(|request| request.answers = denied, false), waiting);
+        let waiting = words("a base session that waits for answers, unless `conflict` is `fork`");
+        assert_eq!(refused(|request| request.answers = denied.clone(), false), waiting);
         assert_eq!(refused(|_| (), true), waiting);
+        let forked = Answers {
+            is_fork: true,
+            ..denied
+        };
+        assert_eq!(refused(|request| request.answers = forked, true), None);
     }
 }

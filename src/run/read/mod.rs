@@ -9,7 +9,7 @@ mod messages;
 
 pub use self::follow::{Follower, Following, follow};
 pub use self::followed::{DROP_REASONS, Followed};
-pub use self::messages::{AnsweredStep, RunMessages, run_messages};
+pub use self::messages::{AnsweredStep, RunMessages, is_input, run_left_open, run_messages, run_messages_in};
 pub(super) use self::wait::end_of;
 pub use self::wait::run_wait;
 

@@ -219,7 +219,7 @@ pub enum Refusal {
         /// The thread.
         name: ThreadName,
     },
-    /// Each time the files of a thread were about to change, another request had moved the thread.
+    /// Each time a thread was about to change, another request had moved it.
     #[error("other requests have moved the thread \"{name}\" meanwhile, again and again")]
     ThreadMoved {
         /// The thread.

@@ -195,13 +195,13 @@ impl RunRequest {
         }
     }
 
-    /// Returns whether the request asks for a run that outlives this process. Answers do: they
-    /// can't be given again before the fate of the calls is known.
+    /// Returns whether the request asks for a run that outlives this process. Answers do, if the
+    /// run publishes a session: they can't be given again before the fate of the calls is known.
     pub(super) fn asks_for_queue(&self) -> bool {
         self.mode == RunMode::Async
             || self.idempotency.is_some()
             || self.thread.is_some()
-            || !self.answers.is_empty()
+            || (self.publish && !self.answers.is_empty())
             || self.durability == Some(DurabilityChoice::Step)
     }
 }

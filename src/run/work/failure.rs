@@ -10,7 +10,7 @@ use agent::record::{RunError, RunPhase};
 use agent::state::{AgentError, AgentState, ErrorKind, StopSignal};
 use store::{CommitError, StoreError};
 use values::ids::RunId;
-use values::session::PartTooLarge;
+use values::session::{OpenCall, PartTooLarge};
 use workspace::environment::EnvironmentError;
 
 /// Returns the error that ended a failed execution: the newest error that the deciding signal
@@ -119,6 +119,16 @@ impl Failure {
         tracing::error!(attempts, "a poison run fails: no worker has ended it");
         let message = format!("{attempts} workers have begun the run, and none has ended it");
         Self::new(RunPhase::Execute, RunErrorCode::AttemptsExhausted, message)
+    }
+
+    /// An open call needs a decision or input, and the run publishes no session that an answer
+    /// could continue.
+    pub(in crate::run) fn undecided(call: &OpenCall) -> Self {
+        let message = format!(
+            "the tool {:?} needs an approval or input, and nothing of the run is stored that an answer could continue",
+            call.tool
+        );
+        Self::new(RunPhase::Execute, RunErrorCode::AnswersRequired, message)
     }
 
     /// The environment can't be exported.

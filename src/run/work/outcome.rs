@@ -7,7 +7,7 @@ use super::live::LiveEvents;
 use agent::AgentEvent;
 use agent::record::{RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
-use values::session::OpenCall;
+use values::session::{OpenCall, OpenCallKind};
 use values::usage::Usage;
 
 /// The end of the work of this process on a run.
@@ -111,7 +111,8 @@ impl Outcome {
     }
 
     /// Converts the outcome to an outcome without a session, since the run was cancelled or failed,
-    /// or publishes nothing.
+    /// or publishes nothing. A run that publishes nothing fails if a call needs a decision or
+    /// input, which nobody could send.
     pub(in crate::run) fn unpublished(mut self, cancellation: &CancellationToken) -> Self {
         let summary = &mut self.record.summary;
         if cancellation.is_cancelled() && summary.status != RunStatus::Failed {
@@ -121,7 +122,12 @@ impl Outcome {
         if !summary.status.has_session() {
             self.record.open_calls = Vec::new();
         }
-        self
+        let mut open_calls = self.record.open_calls.iter();
+        let undecided = open_calls.find(|call| call.kind != OpenCallKind::Client);
+        match undecided.map(Failure::undecided) {
+            Some(failure) => self.failing(failure),
+            None => self,
+        }
     }
 
     /// Converts the outcome to a failure after the execution.

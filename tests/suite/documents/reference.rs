@@ -54,7 +54,7 @@ fn sample_events() -> Vec<RunEvent> {
     let (id, time) = ("01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "2026-01-01T00:00:00Z");
     let (usage, step) = (json!({}), json!({"step_number": 1, "step_id": id}));
     let with = |more: Value| merged(&step, more);
-    let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1, "verdict": "blocked"});
+    let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1, "verdict": "blocked", "is_foreign": true});
     let model = json!({"request_id": id, "model": "p/m"});
     let error = json!({"kind": "model", "code": "c", "message": "m"});
     let subagent = json!({"call_id": "c", "agent": "a", "agent_id": id, "session_id": id});
@@ -105,7 +105,7 @@ fn sample_events() -> Vec<RunEvent> {
         ),
         ("server.warned", json!({"server": "s", "problems": ["p"]})),
         ("run.resumed", json!({"attempts": 2, "step_count": 1})),
-        ("step.started", with(json!({"started_at": time}))),
+        ("step.started", with(json!({"started_at": time, "left_open_by": id}))),
         ("message.applied", with(json!({"message_id": id}))),
         ("message.delta", with(json!({"text": "t", "refusal": true}))),
         ("reasoning.delta", with(json!({"text": "t"}))),

@@ -24,6 +24,8 @@ on_every_store!(
     a_request_chooses_the_traces_of_its_run,
     a_run_that_publishes_nothing_leaves_its_record,
     a_waiting_run_that_publishes_nothing_is_not_answered,
+    a_run_that_publishes_nothing_answers_in_a_branch,
+    a_call_that_needs_an_approval_fails_a_run_that_publishes_nothing,
     client_tools_of_a_request_last_until_the_answer,
     input_and_output_of_a_run_are_separate,
     parts_of_other_models_are_taken,
@@ -243,12 +245,47 @@ async fn a_waiting_run_that_publishes_nothing_is_not_answered(database: TestData
     let answers = json!({"answers": [answer_to(&run, "c1", json!({"result": "yes"}))]});
     let refused = app.post(&run_path(&run, "/answers"), &answers).await;
     refused.assert_problem("session_not_committed");
+    app.finish().await;
+}
 
-    // A base that waits needs answers, and a run with answers is stored.
+async fn a_run_that_publishes_nothing_answers_in_a_branch(database: TestDatabase) {
+    let (_mock, app) = start_plain(&database).await;
     let waiting = app.run_with(asking()).await;
-    let answers = json!({"answers": [answer_to(&waiting, "c1", json!({"result": "yes"}))], "publish": false});
-    let refused = app.post(&run_path(&waiting, "/answers"), &answers).await;
+    let answers = json!({"answers": [answer_to(&waiting, "c1", json!({"result": "yes"}))]});
+    let path = run_path(&waiting, "/answers");
+    let unpublished = extended(answers.clone(), &json!({"publish": false}));
+    let refused = app.post(&path, &unpublished).await;
     refused.assert_problem_at("invalid_field", "/publish");
+    let forked = extended(unpublished, &json!({"conflict": "fork"}));
+    let run = app.post(&path, &forked).await.ok();
+    assert_members!(run, {
+        "status": "completed", "session_id": null, "base_session_id": waiting["session_id"], "output_text": "read: yes",
+    });
+    app.until_idle().await;
+    // The call is open still.
+    let stored = app.get(&run_path(&waiting, "")).await;
+    assert_members!(stored, {"status": "waiting", "required_action/calls/0/tool": "ask"});
+    let run = app.post(&path, &answers).await.ok();
+    assert_members!(run, {"status": "completed", "output_text": "read: yes"});
+    app.finish().await;
+}
+
+async fn a_call_that_needs_an_approval_fails_a_run_that_publishes_nothing(database: TestDatabase) {
+    let (_mock, app) = start_plain(&database).await;
+    let agent = json!({
+        "model": "mock/m", "tools": ["calculator"], "approvals": [{"tools": ["*"], "approval": "always"}],
+    });
+    app.put_agent("careful", agent).await;
+    let calls = json!([["c1", "calculator", {"expression": "1 + 1"}]]).to_string();
+    let run = app
+        .run_with(json!({"agent": "careful", "input": calls, "publish": false}))
+        .await;
+    app.until_idle().await;
+    for shown in [&run, &app.get(&run_path(&run, "")).await] {
+        assert_members!(shown, {
+            "status": "failed", "error/code": "answers_required", "error/phase": "execute", "required_action": null,
+        });
+    }
     app.finish().await;
 }
 

@@ -24,6 +24,7 @@ use crate::support::test_app::{TestApp, run_path, sse_data};
 on_every_store!(
     a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_later,
     a_slow_reader_of_a_queued_run_misses_nothing,
+    a_slow_reader_of_a_response_gets_a_failed_one,
     a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later,
 );
 
@@ -59,12 +60,18 @@ struct SlowReader {
 impl SlowReader {
     /// Begins a run with these headers, and reads until the model speaks.
     async fn begin(app: &TestApp, headers: &str) -> (Self, Value) {
+        let body = json!({"agent": "echo", "input": "speak", "mode": "stream"});
+        Self::post(app, ["/v1/runs", headers], &body, "event: message.delta").await
+    }
+
+    /// Posts a body to a path with these headers, and reads until an event. Returns the first one.
+    async fn post(app: &TestApp, [path, headers]: [&str; 2], body: &Value, event: &str) -> (Self, Value) {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut stream = socket.connect(app.address).await.unwrap();
-        let body = json!({"agent": "echo", "input": "speak", "mode": "stream"}).to_string();
+        let body = body.to_string();
         // Of this version an answer has no frames but the events.
-        let head = format!("POST /v1/runs HTTP/1.0\r\nhost: localhost\r\n{headers}content-type: application/json");
+        let head = format!("POST {path} HTTP/1.0\r\nhost: localhost\r\n{headers}content-type: application/json");
         let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reader = Self {
@@ -72,7 +79,7 @@ impl SlowReader {
             text: String::new(),
         };
         let mut buffer = [0; 1_024];
-        while !reader.text.contains("event: message.delta") {
+        while !reader.text.contains(event) {
             let read = timeout(PATIENCE, reader.stream.read(&mut buffer))
                 .await
                 .unwrap()
@@ -150,6 +157,25 @@ async fn a_slow_reader_of_a_queued_run_misses_nothing(database: TestDatabase) {
     assert!(ended["output_text"] == said.as_str(), "{} bytes", said.len());
     let last = events.last().unwrap();
     assert_members!(last, {"type": "run.completed", "data": ended});
+    app.finish().await;
+}
+
+async fn a_slow_reader_of_a_response_gets_a_failed_one(database: TestDatabase) {
+    let (app, gate, _mock) = start(&database).await;
+    let body = json!({"model": "echo", "input": "speak", "stream": true});
+    let path = ["/v1/responses", ""];
+    let (reader, created) = SlowReader::post(&app, path, &body, "event: response.output_text.delta").await;
+    let run = &created["response"]["agent_runtime"];
+    until_all_is_said(&app, run).await;
+    let text = reader.rest().await;
+    let events = sse_data(text.strip_suffix("data: [DONE]\n\n").unwrap());
+    let numbers = events.iter().map(|event| event["sequence_number"].as_u64().unwrap());
+    assert!(numbers.eq(0..events.len() as u64));
+    let last = events.last().unwrap();
+    assert_members!(last, {"type": "response.failed", "response/error/code": "stream_dropped"});
+    // The response itself goes on.
+    gate.open(1);
+    assert_eq!(app.ended(run).await["status"], "completed");
     app.finish().await;
 }
 

@@ -224,6 +224,16 @@ async fn a_tenant_makes_so_many_requests(database: TestDatabase) {
     let first = get_as(&app, &other, "/v1/runs").await;
     assert_eq!(first.header("ratelimit-policy"), r#""requests";q=1000;w=1"#);
     assert_eq!(first.header("ratelimit"), r#""requests";r=999;t=1"#);
+    assert_eq!(first.header("x-ratelimit-limit-requests"), "");
+    // Clients of OpenAI know the same figures by other names.
+    let listed = get_as(&app, &other, "/v1/models").await;
+    let header = |name: &str| listed.header(&format!("x-ratelimit-{name}-requests")).to_owned();
+    assert_eq!((header("limit").as_str(), header("reset").as_str()), ("1000", "1s"));
+    assert!(
+        ["998", "999"].contains(&header("remaining").as_str()),
+        "{}",
+        header("remaining")
+    );
     let (allowed, refused) = allowed_of(&app, &own, 30).await;
     let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap() + 1;
     assert!((1..=5 + seconds).contains(&allowed), "{allowed} in {seconds}");

@@ -53,6 +53,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("thread_busy", "../end_to_end/threads"),
     ("idempotency_key_reused", "../end_to_end/idempotency"),
     ("queue_full", "runs/create"),
+    ("invalid_type", "openai/requests"),
     ("unsupported_parameter", "openai/chat"),
     ("previous_response_not_found", "openai/requests"),
     ("not_ready", "problem"),

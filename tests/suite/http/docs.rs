@@ -78,7 +78,7 @@ fn every_route_of_the_description_lists_its_problems_and_itself() {
         assert!(reported.insert(code.to_owned()), "{code}");
     }
     // Errors of the routes for OpenAI's clients have another form.
-    for code in ["unsupported_parameter", "previous_response_not_found"] {
+    for code in ["invalid_type", "unsupported_parameter", "previous_response_not_found"] {
         assert!(reported.insert(code.to_owned()), "{code}");
     }
     let known: BTreeSet<String> = ProblemCode::ALL.iter().map(|code| code.as_str().to_owned()).collect();

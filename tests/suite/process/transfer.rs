@@ -15,6 +15,7 @@ use super::service::Service;
 use crate::end_to_end::waiting::{answer_to, model, open_calls};
 use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
+use crate::support::test_app::{run_path, session_path};
 
 /// A store with a line of four sessions, which have files.
 pub(super) struct Filled {
@@ -155,6 +156,30 @@ async fn a_line_goes_to_another_engine_and_back_with_its_ids_and_hashes() {
     let listed = back.succeed(&["sessions", "list", "--tenant", "acme", "--json"]).await;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.len(), 4);
+}
+
+#[tokio::test]
+async fn a_line_goes_without_the_run_of_a_deleted_response() {
+    let (here, there) = (migrated().await, migrated().await);
+    let service = Service::start(&here).await;
+    let first = service.run("demo", None, "What is 1 + 1?").await;
+    let second = service.run("demo", Some(&id(&first)), "What is 2 + 2?").await;
+    let digits = first["run_id"].as_str().unwrap().replace('-', "");
+    let path = format!("/v1/responses/resp_{digits}");
+    let (status, deleted) = service.call(Method::DELETE, &path, None).await;
+    assert_eq!(status.as_u16(), 200, "{deleted}");
+    service.stop().await;
+
+    let file = here.path().join("line.zst");
+    export(&here, &id(&second), &file).await;
+    import(&there, &file).await;
+    let service = Service::start(&there).await;
+    service.get(&session_path(&first, "")).await;
+    for (run, expected) in [(&first, 404), (&second, 200)] {
+        let (status, shown) = service.call(Method::GET, &run_path(run, ""), None).await;
+        assert_eq!(status.as_u16(), expected, "{shown}");
+    }
+    service.stop().await;
 }
 
 /// The agent of a waiting session, as a file: the service of each store reads it.

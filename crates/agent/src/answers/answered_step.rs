@@ -6,7 +6,7 @@ use crate::journal::{CallStage, PendingCall, PendingStep};
 use crate::ports::{Approved, Continuation, ToolDecision, ToolUse};
 use crate::state::AgentStep;
 use values::clock::Timestamp;
-use values::ids::StepId;
+use values::ids::{RunId, StepId};
 use values::json::{Value, json_length};
 use values::session::WaitingStep;
 
@@ -16,6 +16,8 @@ const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 /// A step with an answer for each open call.
 #[derive(Debug, Clone)]
 pub struct AnsweredStep {
+    /// The run that has left the step open.
+    run_id: Option<RunId>,
     step: AgentStep,
     calls: Vec<PendingCall>,
 }
@@ -52,12 +54,21 @@ impl AnsweredStep {
         if answers.next().is_some() {
             return Err(OpenStepFault::Calls);
         }
-        Ok(Self { step, calls })
+        Ok(Self {
+            run_id: waiting.run_id,
+            step,
+            calls,
+        })
     }
 
     /// Returns the id of the step.
     pub(crate) fn step_id(&self) -> StepId {
         self.step.id
+    }
+
+    /// Returns the run that has left the step open.
+    pub(crate) fn run_id(&self) -> Option<RunId> {
+        self.run_id
     }
 
     /// Returns the step, with no call to be executed, since the execution ends.

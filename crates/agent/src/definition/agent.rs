@@ -44,8 +44,8 @@ pub struct AgentDefinition {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelRef>,
     /// How the model generates: `temperature`, `top_p`, `max_output_tokens`, `reasoning_effort`,
-    /// `stop`, `tool_choice`, and `extra` fields in the provider's own format. By default the
-    /// provider's values apply.
+    /// `stop`, `tool_choice`, `single_tool_call`, and `extra` fields in the provider's own format.
+    /// By default the provider's values apply.
     #[serde(default, skip_serializing_if = "ModelParameters::is_empty")]
     pub parameters: ModelParameters,
     /// Names of the tools that the model may call.

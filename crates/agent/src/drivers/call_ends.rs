@@ -32,6 +32,7 @@ impl DriverPorts {
                 let execution = self.tools.execute(tool_use.call, context).await;
                 let edited = tool_use.approved.as_ref().and_then(edit_notice);
                 ToolExecution {
+                    is_foreign: self.is_foreign(&call.name),
                     call,
                     content: edited.into_iter().chain(execution.content).collect(),
                     ..execution
@@ -161,6 +162,7 @@ fn ended_now(ports: &DriverPorts, call: ToolCall, content: Vec<ContentPart>) -> 
     let now = ports.now();
     ToolExecution {
         id: ToolExecutionId::generate(&*ports.ids),
+        is_foreign: ports.is_foreign(&call.name),
         call,
         content,
         error: None,

@@ -16,9 +16,8 @@ use values::usage::Usage;
 pub(super) struct PartialCompletion {
     /// The size of the request.
     asked: u64,
-    reasoning: String,
-    text: String,
-    refusal: String,
+    /// The words, in the order in which they arrived. Adjacent words of a kind are one part.
+    content: Vec<ContentPart>,
     usage: Usage,
     /// The usage of failed attempts before this one.
     failed_usage: Usage,
@@ -34,9 +33,7 @@ impl PartialCompletion {
     pub(super) fn new(asked: u64) -> Self {
         Self {
             asked,
-            reasoning: String::new(),
-            text: String::new(),
-            refusal: String::new(),
+            content: Vec::new(),
             usage: Usage::default(),
             failed_usage: Usage::default(),
             chars: 0,
@@ -48,9 +45,12 @@ impl PartialCompletion {
     /// Adds one event.
     pub(super) fn push(&mut self, event: &ModelEvent) {
         let delta = match event {
-            ModelEvent::TextDelta { text } => push(&mut self.text, text),
-            ModelEvent::ReasoningDelta { text } => push(&mut self.reasoning, text),
-            ModelEvent::RefusalDelta { text } => push(&mut self.refusal, text),
+            ModelEvent::TextDelta { text }
+            | ModelEvent::ReasoningDelta { text }
+            | ModelEvent::RefusalDelta { text } => {
+                add_words(&mut self.content, event);
+                text.as_str()
+            }
             ModelEvent::ToolCallDelta { arguments, .. } => arguments,
             ModelEvent::Usage(usage) => {
                 self.usage = *usage;
@@ -109,16 +109,8 @@ impl PartialCompletion {
         } else {
             self.usage
         };
-        let reasoning = (!self.reasoning.is_empty()).then(|| {
-            ContentPart::Reasoning(ReasoningPart {
-                text: self.reasoning,
-                ..ReasoningPart::default()
-            })
-        });
-        let text = (!self.text.is_empty()).then(|| ContentPart::text(self.text));
-        let refusal = (!self.refusal.is_empty()).then_some(ContentPart::Refusal { text: self.refusal });
         ModelResponse {
-            content: [reasoning, text, refusal].into_iter().flatten().collect(),
+            content: self.content,
             provider_fields: None,
             finish_reason: FinishReason::Interrupted,
             usage,
@@ -129,7 +121,24 @@ impl PartialCompletion {
     }
 }
 
-fn push<'a>(text: &mut String, delta: &'a str) -> &'a str {
-    text.push_str(delta);
-    delta
+/// Adds the words of a delta, if it has any.
+fn add_words(content: &mut Vec<ContentPart>, delta: &ModelEvent) {
+    match (content.last_mut(), delta) {
+        (Some(ContentPart::Text(part)), ModelEvent::TextDelta { text }) => part.text.push_str(text),
+        (Some(ContentPart::Reasoning(part)), ModelEvent::ReasoningDelta { text }) => part.text.push_str(text),
+        (Some(ContentPart::Refusal { text: words }), ModelEvent::RefusalDelta { text }) => words.push_str(text),
+        _ => content.extend(part_of(delta)),
+    }
+}
+
+fn part_of(delta: &ModelEvent) -> Option<ContentPart> {
+    match delta {
+        ModelEvent::TextDelta { text } if !text.is_empty() => Some(ContentPart::text(text)),
+        ModelEvent::RefusalDelta { text } if !text.is_empty() => Some(ContentPart::Refusal { text: text.clone() }),
+        ModelEvent::ReasoningDelta { text } if !text.is_empty() => Some(ContentPart::Reasoning(ReasoningPart {
+            text: text.clone(),
+            ..ReasoningPart::default()
+        })),
+        _ => None,
+    }
 }

@@ -89,6 +89,13 @@ impl DriverPorts {
         self.control.now()
     }
 
+    /// Returns whether the agent has no such tool: the caller executes it, or no tool has the name.
+    pub(super) fn is_foreign(&self, tool: &str) -> bool {
+        let mut client_tools = self.answers.client_tools.iter();
+        let is_callers = client_tools.any(|client_tool| client_tool.name == tool);
+        is_callers || !self.tools.specs().iter().any(|spec| spec.name == tool)
+    }
+
     /// Makes a message with the current time.
     pub fn message(&self, role: Role, content: Vec<ContentPart>) -> Message {
         Message::new(MessageId::generate(&*self.ids), role, content, self.now())

@@ -176,7 +176,11 @@ fn leave_open(
 ) -> AgentState {
     let now = ports.now();
     let count = open.len();
-    let (step, waiting) = suspended(step, ended, open, &ports.tools.specs(), now);
+    let (mut step, waiting) = suspended(step, ended, open, &ports.tools.specs(), now);
+    // The record of the run has the results that are known. The history gets all of them at once.
+    if !step.tool_executions.is_empty() {
+        step.output_messages.push(tool_message(ports, &step));
+    }
     let message = format!("{count} of the step's calls wait for answers of the caller");
     let signal = StopSignal::new(StopReason::AnswerRequired, DRIVER, message).binding();
     state.with_step_left_open(step, waiting, signal.with_figure("open", count), now)

@@ -173,6 +173,10 @@ pub struct RunRecord {
     /// The request as its caller wrote it, if the interface that the caller uses returns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echo: Option<Arc<Object>>,
+    /// Whether its caller has deleted the response that an interface made of it. A run is hidden
+    /// after its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hidden: bool,
 }
 
 impl RunSummary {
@@ -209,6 +213,7 @@ impl RunRecord {
             stop_signal: None,
             open_calls: Vec::new(),
             echo: None,
+            is_hidden: false,
         }
     }
 

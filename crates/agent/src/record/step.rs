@@ -71,6 +71,9 @@ pub struct ToolExecutionRecord {
     /// The maker of the result, if not the tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
+    /// Whether the agent has no such tool: the caller executes it, or no tool has the name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foreign: bool,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub started_at: Timestamp,
@@ -126,6 +129,7 @@ impl ToolExecutionRecord {
             name: execution.call.name.clone(),
             is_error: execution.is_error_result(),
             verdict: execution.verdict,
+            is_foreign: execution.is_foreign,
             started_at: execution.started_at,
             completed_at: execution.completed_at,
             duration_ms: execution.duration().num_milliseconds(),

@@ -55,6 +55,11 @@ pub struct ThreadRecord {
 }
 
 impl ThreadName {
+    /// Makes the name of a conversation that a client of OpenAI's API creates.
+    pub fn of_conversation(uuid: Uuid) -> Self {
+        Self(Arc::from(format!("conv_{}", uuid.simple())))
+    }
+
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -35,6 +35,9 @@ pub struct ToolExecution {
     /// The maker of the result: the tool, or a hook in its place.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
+    /// Whether the agent has no such tool: the caller executes it, or no tool has the name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_foreign: bool,
     /// The effects of the call besides its result.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trace: ToolTrace,

@@ -292,8 +292,9 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
             ..ToolTrace::default()
         }),
     ];
+    let verdict = (verdict, any::<bool>());
     (uuid(), call(), content, of(error()), time(), time(), verdict, trace).prop_map(
-        |(id, call, content, error, started_at, completed_at, verdict, trace)| ToolExecution {
+        |(id, call, content, error, started_at, completed_at, (verdict, is_foreign), trace)| ToolExecution {
             id: ToolExecutionId::from_uuid(id),
             call,
             content,
@@ -301,6 +302,7 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
             started_at,
             completed_at,
             verdict,
+            is_foreign,
             trace,
         },
     )

@@ -119,6 +119,53 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
     }
 }
 
+/// The protocols of Gemini and of Bedrock have no field for it.
+#[tokio::test]
+async fn one_call_at_most_has_its_form_in_each_protocol() {
+    let disabled = |kind: &str| json!({"type": kind, "disable_parallel_tool_use": true});
+    for (choice, tools, expected) in [
+        (
+            ToolChoice::Auto,
+            vec![tool()],
+            [json!(false), json!(false), disabled("auto")],
+        ),
+        (
+            ToolChoice::Required,
+            vec![tool()],
+            [json!(false), json!(false), disabled("any")],
+        ),
+        (
+            ToolChoice::None,
+            vec![tool()],
+            [json!(false), json!(false), json!({"type": "none"})],
+        ),
+        (ToolChoice::Auto, vec![], [Value::Null, Value::Null, Value::Null]),
+    ] {
+        let asked = |fields: Value| ModelRequest {
+            tools: tools.clone().into(),
+            tool_choice: choice.clone(),
+            parameters: parameters(fields),
+            ..greeting()
+        };
+        for (index, kind) in ProviderKind::OVER_HTTP.into_iter().enumerate() {
+            let single = sent(kind, asked(json!({"single_tool_call": true}))).await;
+            let several = sent(kind, asked(json!({"single_tool_call": false}))).await;
+            let Some(expected) = expected.get(index) else {
+                assert_eq!(single, several, "{kind:?} {choice:?}");
+                continue;
+            };
+            let is_anthropic = kind == ProviderKind::Anthropic;
+            let field = if is_anthropic {
+                "tool_choice"
+            } else {
+                "parallel_tool_calls"
+            };
+            assert_eq!(&single[field], expected, "{kind:?} {choice:?}");
+            assert_eq!(several, sent(kind, asked(json!({}))).await, "{kind:?} {choice:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_agent_s_own_field_says_what_the_choice_does_not() {
     let own = json!({"own": {"n": 1}});

@@ -223,6 +223,8 @@ row! {
     /// A run with its output.
     #[derive(Debug)]
     pub(crate) struct RunRecordRow {
+        /// Whether the run is hidden; `None` for one that never was.
+        hidden: Option<bool>,
         ;
         summary: RunRow,
         output: OutputRow,
@@ -307,6 +309,7 @@ impl TryFrom<RunRecordRow> for RunRecord {
             stop_signal: stored.stop_signal,
             open_calls: stored.open_calls,
             echo: stored.echo,
+            is_hidden: row.hidden.unwrap_or_default(),
         })
     }
 }

@@ -13,8 +13,7 @@ use super::threads::active_run;
 use crate::error::{CommitError, StoreError};
 use crate::new_commit::{NewCommit, NewSession, OPERATION, Positions};
 use crate::rows::values;
-use crate::sessions::{Commit, Committed, SessionWriter};
-use agent::record::ThreadName;
+use crate::sessions::{Commit, Committed, SessionWriter, ThreadMove};
 use values::session::BranchPosition;
 
 #[async_trait]
@@ -104,7 +103,7 @@ async fn environment_share<E: Engine>(connection: &mut Connection<'_>, commit: &
 async fn thread_move(
     connection: &mut Connection<'_>,
     session: &NewSession,
-    thread: &ThreadName,
+    ThreadMove { name: thread, from }: &ThreadMove,
     ends_run: bool,
 ) -> Result<(), Refusal> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4,
@@ -117,7 +116,7 @@ async fn thread_move(
         connection.execute(update).await?;
         return Ok(());
     }
-    update.push_bind(" and session_id = ", head.parent_session_id);
+    update.push_bind(" and session_id is not distinct from ", *from);
     if connection.execute(update).await? == 0 {
         // An earlier attempt may have moved it.
         let name = thread.clone();

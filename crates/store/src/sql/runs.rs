@@ -33,7 +33,7 @@ impl<E: Engine> RunReader for E {
         let statement = sql!(
             "select ",
             RunRow::COLUMNS,
-            ", r.output_encoding, r.output, r.output_messages, h.message_count as segment_messages,
+            ", r.hidden, r.output_encoding, r.output, r.output_messages, h.message_count as segment_messages,
                 h.schema_version as segment_version, h.encoding as segment_encoding, h.payload as segment_payload
             from runs r
             left join sessions s

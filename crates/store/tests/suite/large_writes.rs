@@ -156,6 +156,7 @@ fn large_entries() -> Vec<JournalEntry> {
         started_at: now(),
         completed_at: now(),
         verdict: ToolVerdict::Executed,
+        is_foreign: false,
         trace: ToolTrace::default(),
     };
     let content = vec![ContentPart::text(long())];

@@ -45,7 +45,7 @@ pub struct SessionHead {
     pub run_id: Option<RunId>,
     /// The session of the agent that started this one; none unless it is a subagent's.
     pub subagent_of: Option<SessionId>,
-    /// The thread of the run that published it, or that a change of files moved to it.
+    /// The thread of the run that published it, or that a change of files or messages moved to it.
     pub thread: Option<String>,
     /// The agent's name.
     pub agent: String,

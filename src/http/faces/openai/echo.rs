@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use values::json::{Object, Value};
+use values::json::{Object, Value, json_length, json_length_within};
+
+/// The most bytes of an echo as JSON. The record of each run has its echo.
+pub(in crate::http) const MAX_ECHO: usize = 1 << 20;
 
 /// The value of `include` that asks for encrypted reasoning.
 pub(in crate::http) const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
@@ -42,6 +45,10 @@ pub(in crate::http) struct Echo {
     pub(in crate::http) metadata: BTreeMap<String, String>,
     pub(in crate::http) safety_identifier: Option<String>,
     pub(in crate::http) prompt_cache_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) prompt_cache_retention: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) prompt_cache_options: Option<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) user: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,6 +95,8 @@ impl Default for Echo {
             metadata: BTreeMap::new(),
             safety_identifier: None,
             prompt_cache_key: None,
+            prompt_cache_retention: None,
+            prompt_cache_options: None,
             user: None,
             include: Vec::new(),
         }
@@ -102,6 +111,16 @@ impl Echo {
             // A struct of JSON values is always an object.
             _ => Object::new(),
         }
+    }
+
+    /// Returns the largest field of an echo that is too large to be stored; `None` if it is not.
+    pub(in crate::http) fn excess(&self) -> Option<String> {
+        if json_length_within(self, MAX_ECHO).is_some() {
+            return None;
+        }
+        let fields = self.to_object().into_iter();
+        let largest = fields.max_by_key(|(_, value)| json_length(value));
+        largest.map(|(field, _)| field)
     }
 
     /// Reads the stored form. A part that can't be read has its default.
@@ -136,5 +155,18 @@ mod tests {
         assert_eq!(Echo::of_stored(Some(&echo.to_object())), echo);
         assert_eq!(Echo::of_stored(None), Echo::default());
         assert!(echo.encrypts_reasoning() && !echo.is_json());
+    }
+
+    #[test]
+    fn an_echo_that_is_too_large_names_its_largest_field() {
+        let tool = json!({"type": "web_search", "filler": "x".repeat(MAX_ECHO)});
+        let mut echo = Echo {
+            tools: vec![tool],
+            instructions: Some("Be brief.".to_owned()),
+            ..Echo::default()
+        };
+        assert_eq!(echo.excess().as_deref(), Some("tools"));
+        echo.tools.clear();
+        assert_eq!(echo.excess(), None);
     }
 }

@@ -1,11 +1,20 @@
 //! The ids of responses and of their items. They hold the id of the run, so no table is needed.
+//!
+//! | item | its id after the prefix |
+//! |---|---|
+//! | words of a step | the run, the step, and the number among the items of the kind |
+//! | a call of a step, or its result | the run, the step, and the hash of the id of the call |
+//! | a part of the input of a run | the run, the message, and a number as above |
+//! | a part of another message | the message twice, and a number as above |
+//!
+//! So an item has its id as long as it exists, also if another one of its step is deleted.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use values::ids::{RunId, StepId};
+use values::ids::{MessageId, RunId, StepId};
 
 const RESPONSE: &str = "resp_";
 /// The digits of the id of a run.
@@ -29,13 +38,12 @@ pub(in crate::http) enum ItemKind {
 }
 
 /// The id of an item: its kind, its run, and its index in the items of the run. An index is never
-/// used again in another attempt of the run, so an index of the output begins with the id of its
-/// step.
+/// used again in another attempt of the run, so it begins with the id of its step or message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::http) struct ItemId {
     /// The kind.
     pub(in crate::http) kind: ItemKind,
-    /// The run.
+    /// The run; of a message that no run has, the id of the message.
     pub(in crate::http) run_id: RunId,
     /// The index.
     pub(in crate::http) index: u64,
@@ -64,23 +72,55 @@ impl ItemKind {
 }
 
 impl ItemId {
-    /// Makes the id of the block of a step with an index.
-    pub(in crate::http) fn of_block(kind: ItemKind, run_id: RunId, step_id: StepId, index: usize) -> Self {
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
-        Self::in_step(kind, run_id, step_id, number)
+    /// Makes the id of the block of a step with a number.
+    pub(in crate::http) fn of_block(kind: ItemKind, run_id: RunId, step_id: StepId, number: usize) -> Self {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Self::within(kind, run_id, step_id.as_uuid(), number)
     }
 
     /// Makes the id of a call of a step. The calls of a run that finishes the step have the same
     /// indexes.
     pub(in crate::http) fn of_call(kind: ItemKind, run_id: RunId, step_id: StepId, call_id: &str) -> Self {
-        let [a, b, c, d, ..] = *blake3::hash(call_id.as_bytes()).as_bytes();
-        Self::in_step(kind, run_id, step_id, u32::from_le_bytes([a, b, c, d]))
+        Self::within(kind, run_id, step_id.as_uuid(), Self::call_number(call_id))
     }
 
-    /// The last digits of a step's id are random.
-    fn in_step(kind: ItemKind, run_id: RunId, step_id: StepId, number: u32) -> Self {
-        let (_, random) = step_id.as_uuid().as_u64_pair();
-        let index = (random << 32) | u64::from(number);
+    /// Makes the id of a part of a message that no step has made. `run_id` is the run that has the
+    /// message as its input.
+    pub(in crate::http) fn of_message(
+        kind: ItemKind,
+        run_id: Option<RunId>,
+        message_id: MessageId,
+        number: u32,
+    ) -> Self {
+        let own_id = RunId::from_uuid(message_id.as_uuid());
+        Self::within(kind, run_id.unwrap_or(own_id), message_id.as_uuid(), number)
+    }
+
+    /// Returns the number of a call in a step or a message.
+    pub(in crate::http) fn call_number(call_id: &str) -> u32 {
+        let [a, b, c, d, ..] = *blake3::hash(call_id.as_bytes()).as_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    /// Returns the number of the item in a step or a message; `None` if it is in another one.
+    pub(in crate::http) fn number_in(self, owner: Uuid) -> Option<u32> {
+        let number = u32::try_from(self.index & u64::from(u32::MAX)).ok()?;
+        (self.owner() == Self::owner_of(owner)).then_some(number)
+    }
+
+    /// Returns the last digits of the id of its step or its message.
+    pub(in crate::http) fn owner(self) -> u64 {
+        self.index >> 32
+    }
+
+    /// Returns the last digits of the id of a step or a message, which are random: 32 bits.
+    pub(in crate::http) fn owner_of(id: Uuid) -> u64 {
+        let (_, random) = id.as_u64_pair();
+        random & u64::from(u32::MAX)
+    }
+
+    fn within(kind: ItemKind, run_id: RunId, owner: Uuid, number: u32) -> Self {
+        let index = (Self::owner_of(owner) << 32) | u64::from(number);
         Self { kind, run_id, index }
     }
 }
@@ -129,6 +169,14 @@ fn parse_run(digits: &str) -> Option<RunId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_knows_its_number_in_its_own_message_alone() {
+        let [message_id, other] = [7, 8].map(|number| MessageId::from_uuid(Uuid::from_u128(number)));
+        let id = ItemId::of_message(ItemKind::Message, None, message_id, u32::MAX);
+        assert_eq!(id.number_in(message_id.as_uuid()), Some(u32::MAX));
+        assert_eq!(id.number_in(other.as_uuid()), None);
+    }
 
     #[test]
     fn ids_survive_their_text_and_nothing_else_is_one() {

@@ -11,13 +11,18 @@
 //! RunMessages ──────────────────────┘
 //! ```
 //!
-//! A face gives a block the index that it has in its step, and a call its id: both are the same in
-//! each replay. A takeover gives a step that begins again another id. The driver `react` is an
-//! exception: it stores the thought before a call as text, and its events have it as reasoning.
+//! A face gives a block a number within its step, and a call its id: both are the same in
+//! each replay. A takeover gives a step that begins again another id.
 
+mod open_call;
 mod parts;
 mod reader;
 mod stored;
 
+pub(in crate::http) use self::open_call::arguments_text;
 pub(in crate::http) use self::parts::{Block, BlockKind, CallResult, Turn, TurnCall, TurnStep};
 pub(in crate::http) use self::reader::{TurnChange, TurnReader};
+pub(in crate::http) use self::stored::read_step;
+
+#[cfg(test)]
+pub(in crate::http) mod arbitrary;

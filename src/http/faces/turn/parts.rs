@@ -1,6 +1,6 @@
 //! The parts of a turn.
 
-use values::ids::StepId;
+use values::ids::{RunId, StepId};
 use values::message::ContentPart;
 
 /// What an agent has said and done in a run.
@@ -24,15 +24,16 @@ pub(in crate::http) struct TurnStep {
     /// Whether an earlier run has left the step open. Then it has no words, and only the calls that
     /// this run has executed, in the order of their ids.
     pub(in crate::http) is_answered: bool,
+    /// The run that has left the step open, if it is known.
+    pub(in crate::http) left_open_by: Option<RunId>,
     /// The number of the step in its run; 0 in a stored turn.
     pub(super) number: usize,
     /// Whether the step has ended.
     pub(super) is_complete: bool,
-    /// The kind of words that belong to the last block; `None` after a call.
-    joining: Option<BlockKind>,
 }
 
-/// Words of one kind. Adjacent words of a kind are one block.
+/// Words of one kind. Adjacent words of a kind are one block, also with a call in between: calls
+/// that are cut leave nothing.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Block {
     /// The kind.
@@ -61,6 +62,9 @@ pub(in crate::http) struct TurnCall {
     pub(in crate::http) name: String,
     /// The arguments, as the model wrote them. Events have them once the call has ended.
     pub(in crate::http) arguments: String,
+    /// Whether the agent has no such tool: the caller executes it, or no tool has the name. Known
+    /// once the call has ended.
+    pub(in crate::http) is_foreign: bool,
     /// The result; `None` before the call has ended. The record of a run lists its open calls.
     pub(in crate::http) result: Option<CallResult>,
 }
@@ -83,9 +87,9 @@ impl TurnStep {
             calls: Vec::new(),
             is_final: false,
             is_answered: false,
+            left_open_by: None,
             number,
             is_complete: false,
-            joining: None,
         }
     }
 
@@ -94,8 +98,7 @@ impl TurnStep {
         if text.is_empty() {
             return None;
         }
-        let joins = self.joining.replace(kind) == Some(kind);
-        match self.blocks.last_mut().filter(|_| joins) {
+        match self.blocks.last_mut().filter(|last| last.kind == kind) {
             Some(block) => block.text.push_str(text),
             None => self.blocks.push(Block {
                 kind,
@@ -105,14 +108,24 @@ impl TurnStep {
         Some(self.blocks.len() - 1)
     }
 
-    /// Adds a call, unless it is known. Words after it are another block.
+    /// Returns the number of a block among those of its sort: reasoning, or words of messages. An
+    /// index after the last block is that of reasoning without words.
+    pub(in crate::http) fn rank(&self, index: usize) -> usize {
+        let is_reasoning = |block: &Block| block.kind == BlockKind::Reasoning;
+        let sort = self.blocks.get(index).is_none_or(is_reasoning);
+        let before = self.blocks.iter().take(index);
+        let alike = before.filter(|block| is_reasoning(block) == sort).count();
+        alike + index.saturating_sub(self.blocks.len())
+    }
+
+    /// Adds a call, unless it is known.
     pub(super) fn add_call(&mut self, call_id: &str, name: &str, arguments: &str) {
-        self.joining = None;
         if self.call_mut(call_id).is_none() {
             self.calls.push(TurnCall {
                 call_id: call_id.to_owned(),
                 name: name.to_owned(),
                 arguments: arguments.to_owned(),
+                is_foreign: false,
                 result: None,
             });
         }

@@ -44,6 +44,11 @@ impl TurnReader {
         &self.turn
     }
 
+    /// Returns the turn.
+    pub(in crate::http) fn into_turn(self) -> Turn {
+        self.turn
+    }
+
     /// Reads the next event.
     pub(in crate::http) fn read<'a>(&mut self, event: &'a RunEvent) -> Option<TurnChange<'a>> {
         let steps = &mut self.turn.steps;
@@ -54,10 +59,16 @@ impl TurnReader {
                 Some(TurnChange::Resumed)
             }
             RunEventPayload::Agent(AgentEvent::StepStarted {
-                step_number, step_id, ..
+                step_number,
+                step_id,
+                left_open_by,
+                ..
             }) => {
                 steps.retain(|step| step.number < *step_number);
-                steps.push(TurnStep::new(*step_id, *step_number));
+                steps.push(TurnStep {
+                    left_open_by: *left_open_by,
+                    ..TurnStep::new(*step_id, *step_number)
+                });
                 Some(TurnChange::StepStarted)
             }
             RunEventPayload::Agent(event) => read_in_step(steps.last_mut()?, event),
@@ -99,12 +110,14 @@ fn read_in_step<'a>(step: &mut TurnStep, event: &'a AgentEvent) -> Option<TurnCh
             content,
             is_error,
             verdict,
+            is_foreign,
             ..
         } => {
             let ended = TurnCall {
                 call_id: call_id.clone(),
                 name: name.clone(),
                 arguments: arguments.clone(),
+                is_foreign: *is_foreign,
                 result: Some(CallResult {
                     content: content.clone(),
                     is_error: *is_error,
@@ -114,7 +127,10 @@ fn read_in_step<'a>(step: &mut TurnStep, event: &'a AgentEvent) -> Option<TurnCh
                 Some(call) => *call = ended,
                 None if *verdict == ToolVerdict::Executed => step.add_answered(ended),
                 // The caller has given the result, or has denied the call.
-                None => return None,
+                None => {
+                    step.is_answered = true;
+                    return None;
+                }
             }
             return Some(TurnChange::CallEnded);
         }

@@ -70,11 +70,12 @@ async fn a_mixed_batch_waits_and_goes_on_with_all_answers(database: TestDatabase
     assert_eq!(run["usage"]["total_tokens"], next["usage"]["total_tokens"]);
     let steps = app.get(&run_path(&next, "/steps")).await;
     let executions = steps["data"][0]["tool_executions"].as_array().unwrap();
-    let verdicts: Vec<_> = executions
+    let makers: Vec<_> = executions
         .iter()
-        .map(|execution| execution.get("verdict").cloned())
+        .map(|execution| (execution.get("verdict").cloned(), execution.get("is_foreign").cloned()))
         .collect();
-    assert_eq!(verdicts, [None, Some(json!("supplied")), None, None]);
+    let (own, of_caller) = ((None, None), (Some(json!("supplied")), Some(json!(true))));
+    assert_eq!(makers, [own.clone(), of_caller, own.clone(), own]);
     let verified = app.get(&session_path(&next, "/verify")).await;
     assert_eq!(verified["valid"], true, "{verified:#}");
     app.finish().await;
@@ -92,6 +93,7 @@ async fn assert_open_step(app: &WaitingApp, run: &Value) {
     let executed = column(&step["tool_executions"], "call_id");
     assert_eq!(executed, ["c1", "c4"]);
     assert_eq!(step["messages"][0]["content"].as_array().unwrap().len(), 4);
+    assert_eq!(column(&step["messages"][1]["content"], "call_id"), executed);
 }
 
 async fn a_second_step_may_wait_again(database: TestDatabase) {

@@ -13,7 +13,7 @@ const RUNS: &str = r#"
 invalid_field | /budget/max_cost             | must be above 0                                 | {"input": "hi", "budget": {"max_cost": 0}}
 invalid_field | /budget/deadline             | not a time such as 2026-01-31T12:00:00Z (RFC 3339) | {"input": "hi", "budget": {"deadline": "tomorrow"}}
 invalid_field | /parameters/temperature      | must be between 0 and 2                         | {"input": "hi", "parameters": {"temperature": 9}}
-invalid_field | /parameters/top_p            | must be above 0 and at most 1                   | {"input": "hi", "parameters": {"top_p": 0}}
+invalid_field | /parameters/top_p            | must be between 0 and 1                         | {"input": "hi", "parameters": {"top_p": 2}}
 invalid_field | /mode                        | expected one of the known names                 | {"input": "hi", "mode": 5}
 unknown_field | /message                     | write `input` instead                           | {"message": "hi"}
 unknown_field | /messages                    | write `input` instead                           | {"messages": [{"role": "user", "content": "hi"}]}
@@ -45,7 +45,7 @@ unknown_field | /previous_response_id        | write `base_session_id` instead  
 /// The same for agents, which also have a model.
 const AGENTS: &str = r#"
 invalid_field | /budget/max_cost              | must be above 0                   | {"budget": {"max_cost": 0}}
-invalid_field | /parameters/top_p             | must be above 0                   | {"parameters": {"top_p": 2}}
+invalid_field | /parameters/top_p             | must be between 0 and 1           | {"parameters": {"top_p": 2}}
 invalid_field | /error_policy                 | expected one of `ignore_tool_errors`, `retry_tool_errors`, `stop_on_any_error`, `retry_all` | {"error_policy": "retry"}
 invalid_field | /error_policy/tool            | `stop`, `retry`, `ignore`         | {"error_policy": {"tool": "sulk"}}
 invalid_field | /error_policy/max_consecutive | must be at least 1                | {"error_policy": {"max_consecutive": 0}}
@@ -85,10 +85,10 @@ unknown_parameter   | did you mean `pretty`?                                 | G
 unknown_parameter   | did you mean `status`?                                 | GET /v1/runs?stats=failed
 invalid_parameter   | metadata={"user":{"id":"7"}}                           | GET /v1/sessions?metadata.user.id=7
 invalid_parameter   | metadata={"user.id":"7"}                               | GET /v1/sessions?metadata.user.id=7
-route_not_found     | POST /v1/runs                                          | POST /v1/completions
+route_not_found     | POST /v1/chat/completions                              | POST /completions
 route_not_found     | POST /v1/runs                                          | POST /responses
 route_not_found     | POST /v1/runs                                          | POST /v1/messages
-route_not_found     | PUT /v1/agents/{name}                                  | POST /v1/assistants
+route_not_found     | PUT /v1/agents/{name}                                  | POST /assistants
 route_not_found     | /answers                                               | POST /v1/threads/t/runs/r/submit_tool_outputs
 route_not_found     | no route has this path; GET /openapi.json lists all    | POST /v1/nothing
 "#;

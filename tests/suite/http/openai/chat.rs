@@ -6,13 +6,19 @@ use test_support::databases::TestDatabase;
 
 use super::{OpenAiApp, assert_error, on_every_database};
 use crate::support::answer::{read, with_json};
-use crate::support::mock_model::texts;
+use crate::support::members::extended;
+use crate::support::mock_model::{texts, tool_results};
+use crate::support::test_app::sse_data;
 
 on_every_database! {
     a_conversation_is_completed_and_not_stored,
     chunks_add_up_to_the_completion,
+    words_before_a_call_of_the_agent_are_a_paragraph,
+    a_repeated_request_gets_the_same_words,
+    a_failed_run_is_an_error_in_its_stream,
     calls_of_the_caller_are_completed_by_their_results,
     a_thread_has_what_the_client_sends_again,
+    a_thread_goes_on_after_a_call_that_needs_an_approval,
     parameters_reach_the_model,
     unsupported_fields_are_refused,
 }
@@ -27,7 +33,13 @@ async fn chunks(app: &OpenAiApp, more: &Value) -> Vec<Value> {
     let text = text
         .strip_suffix("data: [DONE]\n\n")
         .unwrap_or_else(|| panic!("{text}"));
-    crate::support::test_app::sse_data(text)
+    sse_data(text)
+}
+
+/// The text of chunks.
+fn content(chunks: &[Value]) -> String {
+    let deltas = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]["content"]);
+    deltas.filter_map(Value::as_str).collect()
 }
 
 async fn a_conversation_is_completed_and_not_stored(database: TestDatabase) {
@@ -55,15 +67,8 @@ async fn chunks_add_up_to_the_completion(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
     let body = json!({"messages": [user("hi")], "stream": true, "stream_options": {"include_usage": true}});
     let chunks = chunks(&app, &body).await;
-    assert_eq!(
-        chunks[0]["choices"][0]["delta"],
-        json!({"role": "assistant", "content": ""})
-    );
-    let text: String = chunks
-        .iter()
-        .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
-        .collect();
-    assert_eq!(text, "echo: hi");
+    assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant"}));
+    assert_eq!(content(&chunks), "echo: hi");
     let reasons: Vec<_> = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str())
@@ -73,6 +78,42 @@ async fn chunks_add_up_to_the_completion(database: TestDatabase) {
     assert_eq!(last["choices"], json!([]));
     assert!(last["usage"]["total_tokens"].is_u64(), "{last}");
     assert!(chunks.iter().all(|chunk| chunk["id"] == chunks[0]["id"]));
+    app.finish().await;
+}
+
+async fn words_before_a_call_of_the_agent_are_a_paragraph(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let expected = "Let me see.\n\nread: {\"ms\":1}";
+    let completion = app.complete(&json!({"messages": [user("narrate")]})).await.ok();
+    assert_eq!(completion["choices"][0]["message"]["content"], expected);
+    let chunks = chunks(&app, &json!({"messages": [user("narrate")], "stream": true})).await;
+    assert_eq!(content(&chunks), expected);
+    app.finish().await;
+}
+
+async fn a_repeated_request_gets_the_same_words(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let body = json!({"model": "own", "messages": [user("narrate")], "stream": true});
+    for replayed in ["", "true"] {
+        let request = app.request(Method::POST, "/v1/chat/completions");
+        let answer = read(with_json(request.header("idempotency-key", "k"), &body)).await;
+        assert_eq!(answer.header("idempotency-replayed"), replayed);
+        let text = answer.text();
+        let chunks = sse_data(text.strip_suffix("data: [DONE]\n\n").unwrap());
+        assert_eq!(content(&chunks), "Let me see.\n\nread: {\"ms\":1}");
+        app.until_idle().await;
+    }
+    app.finish().await;
+}
+
+async fn a_failed_run_is_an_error_in_its_stream(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let chunks = chunks(&app, &json!({"messages": [user("overloaded")], "stream": true})).await;
+    let [_, error] = &chunks[..] else { panic!("{chunks:#?}") };
+    assert_eq!(error["error"]["code"], "rate_limit_exceeded", "{error}");
+    for field in ["message", "type", "param"] {
+        assert!(error["error"].get(field).is_some(), "{field}");
+    }
     app.finish().await;
 }
 
@@ -113,6 +154,25 @@ async fn a_thread_has_what_the_client_sends_again(database: TestDatabase) {
     let asked = app.last_request();
     assert_eq!(texts(&asked["messages"]), ["You are A.", "one", "echo: one", "two"]);
     assert_eq!(app.get("/v1/threads/t").await["run_count"], 2);
+    app.finish().await;
+}
+
+async fn a_thread_goes_on_after_a_call_that_needs_an_approval(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let calls = user(&json!([["c1", "deploy", {"ms": 1}]]).to_string());
+    let thread = json!({"metadata": {"thread": "t"}});
+    for more in [json!({}), thread.clone()] {
+        let answer = app.complete(&extended(json!({"messages": [calls]}), &more)).await;
+        assert_error(&answer, 400, "answers_required", &Value::Null);
+    }
+    let messages = json!({"messages": [calls, user("go on")]});
+    let completion = app.complete(&extended(messages, &thread)).await.ok();
+    assert_eq!(completion["choices"][0]["message"]["content"], "echo: go on");
+    assert_eq!(
+        tool_results(&app.last_request()),
+        ["The caller denied this call: The client has sent a message instead of a decision."]
+    );
+    assert_eq!(app.deploy.begun(), 0);
     app.finish().await;
 }
 

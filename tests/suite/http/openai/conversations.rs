@@ -6,7 +6,7 @@ use test_support::databases::TestDatabase;
 use values::limits::RunLimits;
 
 use super::{OpenAiApp, assert_error, keyed, on_every_database};
-use crate::support::answer::read;
+use crate::support::answer::{read, with_json};
 use crate::support::members::column;
 use crate::support::mock_model::texts;
 use store::keys::Scope;
@@ -15,6 +15,7 @@ on_every_database! {
     a_conversation_is_created_changed_and_deleted,
     responses_continue_a_conversation,
     items_begin_a_conversation,
+    a_repeated_request_gets_the_same_conversation,
     agents_and_models_are_listed_for_those_who_may_run_them,
 }
 
@@ -84,6 +85,25 @@ async fn items_begin_a_conversation(database: TestDatabase) {
         texts(&app.last_request()["messages"]),
         ["You are A.", "one", "two", "three"]
     );
+    app.finish().await;
+}
+
+async fn a_repeated_request_gets_the_same_conversation(database: TestDatabase) {
+    let app = OpenAiApp::start(&database).await;
+    let create = async |content: &str| {
+        let request = app.request(Method::POST, "/v1/conversations");
+        let body = json!({"items": [{"role": "user", "content": content}]});
+        read(with_json(request.header("idempotency-key", "k"), &body)).await
+    };
+    let first = create("one").await;
+    assert_eq!(first.header("idempotency-replayed"), "");
+    let again = create("one").await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(again.ok(), first.ok());
+    for path in ["/v1/threads", "/v1/sessions"] {
+        assert_eq!(app.get(path).await["data"].as_array().unwrap().len(), 1, "{path}");
+    }
+    assert_error(&create("other").await, 400, "idempotency_key_reused", &Value::Null);
     app.finish().await;
 }
 

@@ -1,8 +1,11 @@
 //! The routes for OpenAI's clients over real sockets: what a client sends, what the model is asked,
 //! and what a client reads.
 
+mod calls;
 mod chat;
+mod conversation_items;
 mod conversations;
+mod reasoning;
 mod requests;
 mod responses;
 mod state;
@@ -93,13 +96,82 @@ impl OpenAiApp {
 fn model(request: &Value) -> Reply {
     let results = new_results(request);
     if !results.is_empty() {
-        return Reply::text(&format!("read: {}", results.join(" | ")));
+        let is_json = request["response_format"]["type"] == "json_schema";
+        let text = format!("read: {}", results.join(" | "));
+        return Reply::text(if is_json { r#"{"a": 1}"# } else { &text });
     }
     let text = last_user_text(request);
-    if text == "overloaded" {
-        return Reply::Status(429, json!({"error": {"message": "slow down"}}).to_string());
+    match text.as_str() {
+        "overloaded" => return Reply::Status(429, json!({"error": {"message": "slow down"}}).to_string()),
+        "narrate" => return narrated(),
+        "ponder" => return pondered(),
+        "muse" => return mused(),
+        "cut" => return cut(),
+        "stammer" => return stammered(),
+        _ => (),
     }
     listed_calls(&text).unwrap_or_else(|| Reply::text(&format!("echo: {text}")))
+}
+
+/// Words before a call of `look`.
+fn narrated() -> Reply {
+    chunks(&[
+        json!({"content": "Let me see."}),
+        json!({"tool_calls": [called("look", r#"{"ms": 1}"#)]}),
+    ])
+}
+
+/// Reasoning and words before a call of `mine`.
+fn pondered() -> Reply {
+    chunks(&[
+        json!({"reasoning_content": "h"}),
+        json!({"reasoning_content": "m"}),
+        json!({"content": "Let me "}),
+        json!({"content": "see."}),
+        json!({"tool_calls": [called("mine", r#"{"x": 1}"#)]}),
+    ])
+}
+
+/// Reasoning and words before two calls of `look`.
+fn mused() -> Reply {
+    let mut second = called("look", r#"{"ms": 2}"#);
+    (second["index"], second["id"]) = (json!(1), json!("c2"));
+    chunks(&[
+        json!({"reasoning_content": "hm"}),
+        json!({"content": "Let me see."}),
+        json!({"tool_calls": [called("look", r#"{"ms": 1}"#)]}),
+        json!({"tool_calls": [second]}),
+    ])
+}
+
+/// Calls with broken arguments, and one of a tool that nobody has.
+fn stammered() -> Reply {
+    let calls = [
+        ("c1", "look", r#"{"ms"#),
+        ("c2", "mine", r#"{"x": "#),
+        ("c3", "nothing", "{}"),
+    ];
+    let calls = calls.map(|(id, tool, arguments)| (id.to_owned(), tool.to_owned(), arguments.to_owned()));
+    Reply::ToolCalls(calls.into())
+}
+
+/// JSON without its end.
+fn cut() -> Reply {
+    let choice = json!({"index": 0, "delta": {"content": "{\"a"}, "finish_reason": "length"});
+    Reply::Events(vec![json!({"choices": [choice]})])
+}
+
+fn called(name: &str, arguments: &str) -> Value {
+    json!({"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// Makes a stream of these pieces, which ends with a call.
+fn chunks(deltas: &[Value]) -> Reply {
+    let chunk =
+        |delta: &Value, reason: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+    let end = chunk(&json!({}), json!("tool_calls"));
+    let deltas = deltas.iter().map(|delta| chunk(delta, Value::Null));
+    Reply::Events(deltas.chain([end]).collect())
 }
 
 /// The items of a response of one type.

@@ -1,7 +1,7 @@
 //! What the official client does beyond the common scenarios: stored responses, conversations,
 //! approvals, threads of Chat Completions, and errors.
 
-use super::{Stored, World, sessions};
+use super::{Stored, World, line, sessions};
 
 const SCRIPT: &str = "with_openai.py";
 
@@ -42,6 +42,30 @@ async fn a_conversation_is_a_thread() {
         return;
     };
     assert_eq!(texts(&left), [(None, GREETED), (Some(0), GREETED_TWICE)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_agents_sdk_stores_its_sessions_as_conversations() {
+    let world = World::start().await;
+    let Some(printed) = world.play("with_agents.py", "session") else {
+        return;
+    };
+    let computed = "user: Hello | assistant: echo: Hello | user: compute | assistant: calls calculator | tool: 42";
+    let weather = format!("{computed} | assistant: It is 42. | user: weather");
+    let again = format!("{weather} | assistant: calls weather | tool: sunny | user: And again");
+    let asked = world.asked();
+    assert_eq!(asked.len(), 6);
+    assert_eq!(asked[2], format!("system: You compute. | {computed}"));
+    assert_eq!(asked[3], format!("system: You help. | {weather}"));
+    assert_eq!(asked[5], format!("system: You help. | {again}"));
+    // The sessions of the conversation stay after it.
+    let conversation = printed.lines().find(|line| line.starts_with("conv_")).unwrap();
+    let list = world.service.get(&format!("/v1/sessions?thread={conversation}")).await;
+    let newest = list["data"][0]["session_id"].as_str().unwrap();
+    let session = world.service.get(&format!("/v1/sessions/{newest}")).await;
+    let messages = &session["message_history_state"]["messages"];
+    assert_eq!(line(messages), format!("{again} | assistant: echo: And again"));
+    world.service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

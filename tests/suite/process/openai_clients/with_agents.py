@@ -4,7 +4,15 @@ import asyncio
 
 import openai
 import pydantic
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIConversationsSession,
+    OpenAIResponsesModel,
+    Runner,
+    function_tool,
+    set_tracing_disabled,
+)
 from common import BERN, SKY, equal, play
 
 # It would send traces to OpenAI.
@@ -70,4 +78,29 @@ async def steps(address, model_class, has_state):
         equal((await Runner.run(agent(), history)).final_output, "echo: And now?")
 
 
-play([responses, chat])
+def session(address):
+    asyncio.run(remembered(address))
+
+
+async def remembered(address):
+    client = openai.AsyncOpenAI(base_url=address, api_key="none")
+    memory = OpenAIConversationsSession(openai_client=client)
+
+    async def say(text, model="plain", **settings):
+        agent = Agent(name="test", model=OpenAIResponsesModel(model=model, openai_client=client), **settings)
+        return (await Runner.run(agent, text, session=memory)).final_output
+
+    equal(await say("Hello"), "echo: Hello")
+    equal(await say("compute", "toolbox"), "It is 42.")
+    equal(await say("weather", tools=[weather]), "The tool said: sunny")
+    kinds = [item["type"] for item in await memory.get_items()]
+    called = ["message", "mcp_call", "message", "message", "function_call", "function_call_output", "message"]
+    equal(kinds, ["message", "message", *called])
+    popped = await memory.pop_item()
+    equal(popped["content"][0]["text"], "The tool said: sunny")
+    equal(await say("And again"), "echo: And again")
+    print(memory.session_id)
+    await memory.clear_session()
+
+
+play([responses, chat, session])

@@ -151,7 +151,7 @@ def errors(address):
         (openai.BadRequestError, "previous_response_not_found", previous, {previous: unknown}),
         (openai.BadRequestError, "unsupported_parameter", "tools[0].type", {"tools": search}),
         (openai.BadRequestError, "invalid_answers", "input", {previous: asked.id}),
-        (openai.BadRequestError, "model_request_refused", None, {"input": "fail"}),
+        (openai.BadRequestError, "invalid_prompt", None, {"input": "fail"}),
     ]
     for kind, code, param, change in cases:
         request = {"model": "plain", "input": "Hello", **change}
@@ -164,6 +164,9 @@ def errors(address):
         last = list(stream)[-1]
     equal((last.type, last.response.status), ("response.failed", "failed"))
     raises(openai.NotFoundError, lambda: api.retrieve(unknown))
+    for absent in (api.compact, api.input_tokens.count):
+        error = raises(openai.NotFoundError, lambda: absent(model="plain", input="Hello"))
+        equal(error.code, "route_not_found")
 
 
 def begin(address):

@@ -75,6 +75,7 @@ fn subject(point: HookPoint) -> HookSubject {
             started_at: SystemClock.now(),
             completed_at: SystemClock.now(),
             verdict: ToolVerdict::Executed,
+            is_foreign: false,
             trace: ToolTrace::default(),
         })),
         _ => HookSubject::State,

@@ -1,8 +1,8 @@
 //! The driver for models without tool support: thought, action and observation, all as text.
 //!
-//! The stored form is neutral: the thought is text, the action is a tool call, and the observation
-//! is its result. Only requests show them as text. So another driver or model can continue the
-//! session at any time.
+//! The stored form is neutral: the thought before an action is text, the action is a tool call, and
+//! the observation is its result. Only requests show them as text. So another driver or model can
+//! continue the session at any time. The events have the same parts.
 //!
 //! A decision that can't be parsed never completes a run silently. The model corrects it within a
 //! limit, or a binding stop signal fails the run.
@@ -22,7 +22,6 @@ use super::step::{
     validation_error,
 };
 use super::structured::with_paragraph;
-use crate::events::AgentEvent;
 use crate::ports::ModelRequest;
 use crate::response_format::CompiledFormat;
 use crate::run_error::RunErrorCode;
@@ -58,10 +57,8 @@ pub(in crate::drivers) async fn make_step(ports: &DriverPorts, state: AgentState
         }
         Some(Err(fault)) => end_malformed(ports, state, step, asked, &fault),
         None => {
-            if let Some(response) = asked.response.as_ref().filter(|response| is_declined(response)) {
-                emit(ports, step_number, &response.content);
-            }
-            carry_out(ports, state, step, &format, asked).await
+            let shown = emit_declined(ports, asked, step_number);
+            carry_out(ports, state, step, &format, shown).await
         }
     }
 }
@@ -75,12 +72,6 @@ fn emit_decision(
     step_number: usize,
 ) -> Exchange {
     let Decision { thought, choice } = decision;
-    if !thought.is_empty() {
-        ports.events.emit(AgentEvent::ReasoningDelta {
-            step_number,
-            text: thought.clone(),
-        });
-    }
     let has_thought = !thought.is_empty();
     let (thought, said, finish_reason) = match choice {
         Choice::Act { tool, arguments } => {
@@ -101,16 +92,46 @@ fn emit_decision(
             (thought, ContentPart::text(words), FinishReason::Stop)
         }
     };
-    emit(ports, step_number, std::slice::from_ref(&said));
-    let response = asked.response.map(|response| {
-        let others = response.content.into_iter().filter(|part| part.as_text().is_none());
-        ModelResponse {
-            content: others.chain(has_thought.then_some(thought)).chain([said]).collect(),
-            finish_reason,
-            ..response
-        }
+    let parts: Vec<_> = has_thought.then_some(thought).into_iter().chain([said]).collect();
+    emit_rest(
+        &*ports.events,
+        step_number,
+        &parts,
+        Emitted::Nothing,
+        Emitted::Everything,
+    );
+    let response = asked.response.map(|response| ModelResponse {
+        content: without_text(response.content).chain(parts).collect(),
+        finish_reason,
+        ..response
     });
     Exchange { response, ..asked }
+}
+
+/// Emits a completion that declines, and returns the exchange with what was emitted. A decision
+/// that was cut is raw text, which no event has.
+fn emit_declined(ports: &DriverPorts, asked: Exchange, step_number: usize) -> Exchange {
+    let response = asked.response.map(|response| {
+        if !is_declined(&response) {
+            return ModelResponse {
+                content: without_text(response.content).collect(),
+                ..response
+            };
+        }
+        emit_rest(
+            &*ports.events,
+            step_number,
+            &response.content,
+            Emitted::Reasoning,
+            Emitted::Everything,
+        );
+        response
+    });
+    Exchange { response, ..asked }
+}
+
+fn without_text(content: Vec<ContentPart>) -> impl Iterator<Item = ContentPart> {
+    content.into_iter().filter(|part| part.as_text().is_none())
 }
 
 /// Ends a step whose decision is malformed. Retains the text of the model for a correction.
@@ -136,16 +157,6 @@ fn end_malformed(
         is_correctable: in_a_row.count() < MAX_CORRECTIONS,
     };
     end_with_fault(ports, state, step, fault)
-}
-
-fn emit(ports: &DriverPorts, step_number: usize, content: &[ContentPart]) {
-    emit_rest(
-        &*ports.events,
-        step_number,
-        content,
-        Emitted::Reasoning,
-        Emitted::Everything,
-    );
 }
 
 /// Returns the request with instructions instead of tools. The instructions also describe the

@@ -82,7 +82,7 @@ async fn thoughts_actions_and_observations_are_text_for_the_model_and_neutral_in
 }
 
 #[tokio::test]
-async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
+async fn events_have_what_is_stored_and_no_raw_decision() {
     let setup = setup([says(ACT), says(ANSWER)]).with_tool(&look());
     setup.run().await;
     let reported = setup.events.events().into_iter().filter_map(|event| match event {
@@ -95,7 +95,7 @@ async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
     assert_eq!(
         reported.collect::<Vec<_>>(),
         [
-            "thought: I look.",
+            "words: I look.",
             "call: look",
             r#"arguments: {"note":"x"}"#,
             "thought: I know.",
@@ -257,6 +257,7 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
         (state.status(), state.step_count()),
         (Some(ExecutionStatus::Stopped), 1)
     );
+    assert_eq!(transcript(&state), ["user: go"], "a part of a decision says nothing");
 }
 
 #[tokio::test]

@@ -80,6 +80,7 @@ fn context_at(point: HookPoint) -> HookContext {
             started_at: NOW,
             completed_at: NOW,
             verdict: ToolVerdict::Executed,
+            is_foreign: false,
             trace: ToolTrace::default(),
         })),
         P::OnError => HookSubject::Errors([error("first")].into_iter().collect()),

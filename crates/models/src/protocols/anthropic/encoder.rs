@@ -11,7 +11,7 @@ use serde_json::json;
 use super::blocks::BlockEncoder;
 use crate::conversation::{Conversation, MessageEncoder as _};
 use crate::encode::{Body, Part};
-use crate::parameters::{bound_thinking, sampling, thinking_budget};
+use crate::parameters::{allows_one_call, bound_thinking, sampling, thinking_budget};
 use crate::protocol::Dialect;
 use crate::target::Target;
 use agent::ports::{ModelRequest, ToolSpec};
@@ -189,13 +189,19 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
 /// Encodes the tool choice, if there are tools. The protocol rejects a forced call if the model
 /// thinks.
 fn choose_tools(fields: &mut Object, request: &ModelRequest) {
-    let choice = match &request.tool_choice {
+    let is_single = allows_one_call(request);
+    let mut choice = match &request.tool_choice {
         _ if request.tools.is_empty() => return,
-        ToolChoice::Auto => return,
+        ToolChoice::Auto if !is_single => return,
+        // The agent's own choice in `extra` applies.
+        ToolChoice::Auto => fields.remove("tool_choice").unwrap_or_else(|| json!({"type": "auto"})),
         ToolChoice::None => json!({"type": "none"}),
         ToolChoice::Required => json!({"type": "any"}),
         ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
     };
+    if is_single && choice.get("type").is_some_and(|kind| kind != "none") {
+        choice["disable_parallel_tool_use"] = Value::Bool(true);
+    }
     fields.insert("tool_choice".to_owned(), choice);
     if request.tool_choice.forces_a_call()
         && let Some(thinking) = fields.get_mut("thinking")

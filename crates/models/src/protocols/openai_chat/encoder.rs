@@ -9,7 +9,7 @@ use serde_json::json;
 use super::messages::Conversation;
 use super::server::Server;
 use crate::encode::Body;
-use crate::parameters::{accepted_limit, tool_choice, with_extra};
+use crate::parameters::{accepted_limit, allows_one_call, tool_choice, with_extra};
 use crate::protocol::Dialect;
 use agent::ports::{ModelRequest, ToolSpec};
 use values::json::{Object, Value};
@@ -37,6 +37,7 @@ pub(super) fn encode_request(request: &ModelRequest, dialect: &Dialect, server: 
     let after = AfterMessages {
         stream,
         tool_choice: tool_choice(request, |name| json!({"type": "function", "function": {"name": name}})),
+        parallel_tool_calls: allows_one_call(request).then_some(false),
         stream_options: (stream && server.has_stream_options()).then_some(StreamOptions { include_usage: true }),
         temperature: parameters.temperature,
         top_p: parameters.top_p,
@@ -65,6 +66,9 @@ struct AfterMessages<'a> {
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
+    /// By default several calls are allowed. Some models reject the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]

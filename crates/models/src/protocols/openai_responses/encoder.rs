@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::input::Input;
 use crate::encode::Body;
-use crate::parameters::{accepted_limit, tool_choice, with_extra};
+use crate::parameters::{accepted_limit, allows_one_call, tool_choice, with_extra};
 use crate::protocol::Dialect;
 use agent::ports::{ModelRequest, ToolSpec};
 use values::json::{Object, Value};
@@ -39,6 +39,7 @@ pub(super) fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: 
     let after = AfterInput {
         stream,
         tool_choice: tool_choice(request, |name| json!({"type": "function", "name": name})),
+        parallel_tool_calls: allows_one_call(request).then_some(false),
         text: text(&request.response_format),
         reasoning: effort.map(|effort| json!({"effort": effort})),
         temperature: parameters.temperature,
@@ -73,6 +74,9 @@ struct AfterInput {
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
+    /// By default several calls are allowed. Some models reject the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

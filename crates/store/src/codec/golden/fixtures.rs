@@ -271,6 +271,7 @@ fn execution(
         started_at: at(100),
         completed_at: at(250),
         verdict,
+        is_foreign: false,
         trace,
     }
 }
@@ -450,6 +451,7 @@ pub(super) fn events() -> Vec<Arc<RunEvent>> {
         content,
         is_error: false,
         verdict: ToolVerdict::Blocked,
+        is_foreign: false,
         duration_ms: 12,
     };
     let payloads = [

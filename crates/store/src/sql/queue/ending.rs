@@ -15,6 +15,7 @@ use crate::sql::engine::Engine;
 use crate::sql::runs::run_insert_statement;
 use crate::sql::statement::{Statement, insert_statement};
 use agent::record::RunStatus;
+use values::ids::RunId;
 use values::tenant::TenantId;
 
 const OPERATION: &str = "record run";
@@ -39,6 +40,12 @@ impl<E: Engine> RunWriter for E {
             return Ok(Recorded::LeaseLost);
         }
         Ok(Recorded::Before)
+    }
+
+    async fn run_hide(&self, tenant: &TenantId, run_id: RunId) -> Result<bool, StoreError> {
+        let statement = "update runs set hidden = true where tenant = $1 and run_id = $2";
+        let update = Statement::with("hide run", statement, values![tenant, run_id]);
+        Ok(update.execute(self).await? > 0)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Runs are stored once, with their output and steps, and listed without them.
 
-use agent::record::{RunError, RunPhase, RunStatus, RunSummary};
+use agent::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
 use serde_json::json;
 use store::runs::{Recorded, RunEnd, RunFilter};
 use store::{Page, TimeRange};
 use test_support::drafts::{object, run_end, run_id, run_record, session_id, step, tenant, user};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
 
 use crate::fixtures::Fixture;
 
@@ -14,6 +15,7 @@ on_both_engines!(
     a_failed_run_is_stored_once,
     a_run_without_a_session_may_have_completed,
     a_committed_run_is_readable,
+    a_run_is_hidden_for_good,
     runs_filter_and_page
 );
 
@@ -80,6 +82,25 @@ async fn a_committed_run_is_readable(fixture: Fixture) {
     let id = record.summary.run_id;
     assert_eq!(fixture.store.step_list(&fixture.tenant, id).await.unwrap(), Some(steps));
     assert_eq!(fixture.run(id).await, Some(record));
+}
+
+async fn a_run_is_hidden_for_good(fixture: Fixture) {
+    let commit = fixture.commit(None, &["question", "answer"]);
+    fixture.publish(&commit).await;
+    let record = commit.run.unwrap().record;
+    let id = record.summary.run_id;
+    let hide = async |tenant: &TenantId, id| fixture.store.run_hide(tenant, id).await.unwrap();
+    assert!(!hide(&tenant("other"), id).await);
+    assert!(!hide(&fixture.tenant, run_id()).await);
+    assert_eq!(fixture.run(id).await, Some(record.clone()));
+    for _ in 0..2 {
+        assert!(hide(&fixture.tenant, id).await);
+        let hidden = RunRecord {
+            is_hidden: true,
+            ..record.clone()
+        };
+        assert_eq!(fixture.run(id).await, Some(hidden));
+    }
 }
 
 async fn runs_filter_and_page(fixture: Fixture) {

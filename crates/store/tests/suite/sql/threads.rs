@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::record::{ThreadName, ThreadRecord};
 use store::queue::IfBusy;
-use store::sessions::{Commit, SessionFilter};
+use store::sessions::{Commit, SessionFilter, ThreadMove};
 use store::threads::{ThreadDelete, ThreadExpectation, ThreadFilter, ThreadPage, ThreadPut};
 use store::{CommitError, Page};
 use test_support::drafts::{now, session_id, tenant};
@@ -24,6 +24,7 @@ on_both_engines!(
     threads_list_by_name_within_their_tenant,
     a_thread_counts_the_runs_that_moved_it,
     a_change_without_a_run_moves_a_thread_from_its_base_only,
+    a_change_without_a_run_need_not_continue_what_the_thread_points_to,
     changes_of_one_base_at_the_same_time_move_a_thread_once,
     a_deleted_thread_leaves_its_sessions,
 );
@@ -216,11 +217,16 @@ async fn a_thread_counts_the_runs_that_moved_it(fixture: Fixture) {
 
 /// A change of a session without a run, which moves the thread `t`.
 fn change(fixture: &Fixture, base: &Arc<Bundle>) -> Commit {
-    let mut commit = fixture.commit(Some(base), &[]);
+    changed(fixture, Some(base), Some(base.head.session_id))
+}
+
+/// A session without a run, which moves the thread `t` from another one.
+fn changed(fixture: &Fixture, parent: Option<&Arc<Bundle>>, from: Option<SessionId>) -> Commit {
+    let mut commit = fixture.commit(parent, &[]);
     commit.draft.run_id = None;
     Commit {
         run: None,
-        thread: Some(name("t")),
+        thread: Some(ThreadMove { name: name("t"), from }),
         ..commit
     }
 }
@@ -265,6 +271,28 @@ async fn a_change_without_a_run_moves_a_thread_from_its_base_only(fixture: Fixtu
     let page = Page { before: None, limit: 9 };
     let listed = store.session_list(&fixture.tenant, &filter, page).await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&child.head));
+}
+
+async fn a_change_without_a_run_need_not_continue_what_the_thread_points_to(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let child = fixture.child(&root, &["child"]).await;
+    put(&fixture, "t", root.head.session_id, ThreadExpectation::Absent).await;
+    fixture
+        .execute("update threads set session_id = null, version = 0")
+        .await;
+    let early = fixture.store.session_commit(&change(&fixture, &child)).await;
+    assert!(matches!(early, Err(CommitError::ThreadMoved { .. })), "{early:?}");
+    let first = fixture.publish(&changed(&fixture, None, None)).await;
+    assert_eq!(
+        lookup(&fixture, "t").await.unwrap().session_id,
+        Some(first.head.session_id)
+    );
+    put(&fixture, "t", child.head.session_id, ThreadExpectation::Anything).await;
+    let other = changed(&fixture, Some(&root), Some(child.head.session_id));
+    let other = fixture.publish(&other).await;
+    assert_eq!(other.head.parent_session_id, Some(root.head.session_id));
+    let thread = lookup(&fixture, "t").await.unwrap();
+    assert_eq!((thread.session_id, thread.version), (Some(other.head.session_id), 3));
 }
 
 async fn changes_of_one_base_at_the_same_time_move_a_thread_once(fixture: Fixture) {

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-use super::completion::{ChatCall, ChatUsage, Words, client_calls, completion_id, finish_of};
-use agent::AgentEvent;
-use agent::record::{RunEvent, RunEventPayload, RunRecord};
+use super::completion::{ChatUsage, completion_id, finish_of};
+use super::message::{ChatCall, ChatMessage, Paragraphs};
+use crate::http::faces::turn::{BlockKind, Turn, TurnChange, TurnReader};
+use crate::run::read::RunMessages;
+use agent::record::{RunEvent, RunRecord, RunSummary};
 use values::ids::RunId;
 
 /// A chunk of a completion.
@@ -46,104 +48,96 @@ struct Delta {
 pub(in crate::http) struct ChatReader {
     model: String,
     includes_usage: bool,
-    /// Whether the text is one value, which a correction replaces as a whole.
     is_json: bool,
-    /// The time of the first chunk, which all of them have.
-    created: i64,
-    /// The step of the last text.
-    text_step: Option<usize>,
+    /// The time of the first chunk, which all of them have; `None` before it.
+    created: Option<i64>,
+    reader: TurnReader,
+    /// The words that were sent.
+    sent: Paragraphs,
 }
 
 impl ChatReader {
+    /// Makes the reader of a run. `is_json` is whether its output is JSON.
     pub(in crate::http) fn new(model: String, includes_usage: bool, is_json: bool) -> Self {
         Self {
             model,
             includes_usage,
             is_json,
-            created: 0,
-            text_step: None,
+            created: None,
+            reader: TurnReader::default(),
+            sent: Paragraphs::default(),
         }
     }
 
-    /// Reads an event. Returns its chunks, of which there may be none.
+    /// Reads the next event. Returns its chunks, of which there may be none.
     pub(in crate::http) fn read(&mut self, event: &RunEvent) -> Vec<ChatChunk> {
-        let run_id = event.run_id;
-        match &event.payload {
-            RunEventPayload::Started(run) => {
-                self.created = run.created_at.timestamp();
-                let delta = Delta {
-                    role: Some("assistant"),
-                    content: Some(String::new()),
-                    ..Delta::default()
-                };
-                vec![self.chunk(run_id, delta)]
+        match self.reader.read(event) {
+            Some(TurnChange::Started(run)) => self.begin(run).into_iter().collect(),
+            Some(TurnChange::Words { block, text }) => self.add_words(event.run_id, block, text).into_iter().collect(),
+            Some(TurnChange::Ended(run)) => {
+                let message = ChatMessage::new(run, self.reader.turn(), self.is_json);
+                self.end(run, message)
             }
-            RunEventPayload::Agent(event) => self.read_agent(run_id, event).into_iter().collect(),
-            payload => payload.record().map_or_else(Vec::new, |run| self.end(run)),
+            Some(TurnChange::StepStarted | TurnChange::CallEnded | TurnChange::Resumed) | None => Vec::new(),
         }
     }
 
-    fn read_agent(&mut self, run_id: RunId, event: &AgentEvent) -> Option<ChatChunk> {
-        let delta = match event {
-            AgentEvent::MessageDelta { .. } if self.is_json => return None,
-            AgentEvent::MessageDelta {
-                text, refusal: true, ..
-            } => Delta {
-                refusal: Some(text.clone()),
-                ..Delta::default()
-            },
-            AgentEvent::MessageDelta { step_number, text, .. } => Delta {
-                content: Some(self.separated(*step_number, text)),
-                ..Delta::default()
-            },
-            AgentEvent::ReasoningDelta { text, .. } => Delta {
-                reasoning_content: Some(text.clone()),
-                ..Delta::default()
-            },
-            _ => return None,
+    /// Returns the chunks of a run that has ended, made from what is stored of it.
+    pub(in crate::http) fn read_stored(mut self, messages: &RunMessages) -> Vec<ChatChunk> {
+        let message = ChatMessage::new(&messages.record, &Turn::of_stored(messages), self.is_json);
+        self.end(&messages.record, message)
+    }
+
+    /// Returns the first chunk, unless there was one.
+    fn begin(&mut self, run: &RunSummary) -> Option<ChatChunk> {
+        if self.created.is_some() {
+            return None;
+        }
+        self.created = Some(run.created_at.timestamp());
+        let delta = Delta {
+            role: Some("assistant"),
+            ..Delta::default()
         };
+        Some(self.chunk(run.run_id, delta))
+    }
+
+    fn add_words(&mut self, run_id: RunId, block: usize, words: &str) -> Option<ChatChunk> {
+        let step = self.reader.turn().steps.last()?;
+        let kind = step.blocks.get(block)?.kind;
+        if self.is_json && kind != BlockKind::Reasoning {
+            return None;
+        }
+        let words = Some(self.sent.next(kind, step.id, words));
+        let mut delta = Delta::default();
+        match kind {
+            BlockKind::Text => delta.content = words,
+            BlockKind::Refusal => delta.refusal = words,
+            BlockKind::Reasoning => delta.reasoning_content = words,
+        }
         Some(self.chunk(run_id, delta))
     }
 
-    /// Returns a text with a blank line before it, if it is the first of another step.
-    fn separated(&mut self, step_number: usize, text: &str) -> String {
-        let before = self.text_step.replace(step_number);
-        if before.is_some_and(|before| before != step_number) {
-            format!("\n\n{text}")
-        } else {
-            text.to_owned()
-        }
-    }
-
-    /// Returns the last chunks: JSON as a whole, the calls, the reason of the end, and the usage.
-    fn end(&mut self, run: &RunRecord) -> Vec<ChatChunk> {
+    /// Returns the last chunks: the words that were not sent, the calls, the reason of the end, and
+    /// the usage.
+    fn end(&mut self, run: &RunRecord, message: ChatMessage) -> Vec<ChatChunk> {
         let run_id = run.summary.run_id;
-        let mut chunks = Vec::new();
-        // The first events of a run are not retained forever.
-        let has_begun = self.created != 0;
-        self.created = run.summary.created_at.timestamp();
-        if self.is_json || !has_begun {
-            let Words { text, refusal, .. } = Words::of_record(run);
-            let filled = |text: String| (!text.is_empty()).then_some(text);
-            chunks.push(self.chunk(
-                run_id,
-                Delta {
-                    role: (!has_begun).then_some("assistant"),
-                    content: filled(text),
-                    refusal: filled(refusal),
-                    ..Delta::default()
-                },
-            ));
+        let mut chunks: Vec<_> = self.begin(&run.summary).into_iter().collect();
+        let unsent = |kind, words: Option<String>| words.filter(|_| !self.sent.has(kind));
+        let rest = Delta {
+            content: unsent(BlockKind::Text, message.content),
+            refusal: unsent(BlockKind::Refusal, message.refusal),
+            reasoning_content: unsent(BlockKind::Reasoning, message.reasoning_content),
+            ..Delta::default()
+        };
+        if rest.content.is_some() || rest.refusal.is_some() || rest.reasoning_content.is_some() {
+            chunks.push(self.chunk(run_id, rest));
         }
-        for (index, call) in client_calls(run).enumerate() {
-            let tool_calls = vec![ChatCall::new(Some(index), call)];
-            chunks.push(self.chunk(
-                run_id,
-                Delta {
-                    tool_calls,
-                    ..Delta::default()
-                },
-            ));
+        for (index, call) in message.tool_calls.into_iter().enumerate() {
+            let delta = Delta {
+                tool_calls: vec![call.numbered(index)],
+                ..Delta::default()
+            };
+            chunks.push(self.chunk(run_id, delta));
         }
         let mut last = self.chunk(run_id, Delta::default());
         for choice in &mut last.choices {
@@ -164,7 +158,7 @@ impl ChatReader {
         ChatChunk {
             id: completion_id(run_id),
             object: "chat.completion.chunk",
-            created: self.created,
+            created: self.created.unwrap_or_default(),
             model: self.model.clone(),
             choices: vec![Choice {
                 index: 0,
@@ -174,79 +168,5 @@ impl ChatReader {
             }],
             usage: None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    const RUN: &str = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
-
-    fn summary(status: &str) -> Value {
-        json!({
-            "run_id": RUN, "session_id": RUN, "base_session_id": null, "agent": "a", "agent_version": null,
-            "model": "m/m", "mode": "stream", "status": status, "stop_reason": null,
-            "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}, "step_count": 1, "error": null,
-            "metadata": {}, "created_at": "2026-01-01T00:00:00Z", "started_at": null, "completed_at": null,
-        })
-    }
-
-    fn event(kind: &str, data: &Value) -> RunEvent {
-        let event = json!({"sequence": 1, "run_id": RUN, "time": "2026-01-01T00:00:00Z", "type": kind, "data": data});
-        serde_json::from_value(event).unwrap()
-    }
-
-    fn chunks(reader: &mut ChatReader, events: &[RunEvent]) -> Vec<Value> {
-        let chunks = events.iter().flat_map(|event| reader.read(event));
-        chunks.map(|chunk| serde_json::to_value(chunk).unwrap()).collect()
-    }
-
-    fn events() -> Vec<RunEvent> {
-        let mut ended = summary("waiting");
-        let call = json!({
-            "call_id": "c", "kind": "client", "tool": "f", "arguments": {"x": 1}, "arguments_hash": "0".repeat(64),
-            "response_schema": true, "expires_at": "2026-01-02T00:00:00Z",
-        });
-        ended["open_calls"] = json!([call]);
-        ended["output"] = json!([]);
-        vec![
-            event("run.started", &summary("running")),
-            event("message.delta", &json!({"step_number": 1, "text": "a"})),
-            event("reasoning.delta", &json!({"step_number": 2, "text": "hm"})),
-            event("message.delta", &json!({"step_number": 2, "text": "b"})),
-            event("run.waiting", &ended),
-        ]
-    }
-
-    #[test]
-    fn each_delta_is_a_chunk_and_calls_come_at_the_end() {
-        let found = chunks(&mut ChatReader::new("a".to_owned(), true, false), &events());
-        let deltas: Vec<_> = found.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
-        assert_eq!(deltas[0], json!({"role": "assistant", "content": ""}));
-        assert_eq!(deltas[1], json!({"content": "a"}));
-        assert_eq!(deltas[2], json!({"reasoning_content": "hm"}));
-        assert_eq!(deltas[3], json!({"content": "\n\nb"}));
-        let function = json!({"name": "f", "arguments": r#"{"x":1}"#});
-        let call = json!({"index": 0, "id": "c", "type": "function", "function": function});
-        assert_eq!(deltas[4], json!({"tool_calls": [call]}));
-        assert_eq!(found[5]["choices"][0]["finish_reason"], "tool_calls");
-        assert_eq!(
-            (&found[6]["choices"], &found[6]["usage"]["total_tokens"]),
-            (&json!([]), &json!(5))
-        );
-        assert_eq!(found.len(), 7);
-    }
-
-    #[test]
-    fn the_usage_is_sent_only_if_the_client_wants_it() {
-        let found = chunks(&mut ChatReader::new("a".to_owned(), false, false), &events());
-        assert!(
-            found
-                .iter()
-                .all(|chunk| chunk["choices"].as_array().unwrap().len() == 1 && chunk.get("usage").is_none())
-        );
     }
 }

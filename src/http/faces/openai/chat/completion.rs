@@ -1,12 +1,12 @@
-//! A whole completion, made from the record of its run.
+//! A whole completion, made from the record and the turn of its run.
 
 use serde::Serialize;
 
+use super::message::ChatMessage;
+use crate::http::faces::turn::Turn;
 use agent::record::{RunRecord, RunStatus};
 use agent::state::FinishReason;
 use values::ids::RunId;
-use values::message::{ContentPart, Role};
-use values::session::{OpenCall, OpenCallKind};
 use values::usage::Usage;
 
 /// A completion.
@@ -26,35 +26,6 @@ struct Choice {
     message: ChatMessage,
     logprobs: Option<()>,
     finish_reason: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct ChatMessage {
-    role: &'static str,
-    content: Option<String>,
-    refusal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ChatCall>,
-}
-
-/// A call that the caller executes.
-#[derive(Debug, Serialize)]
-pub(super) struct ChatCall {
-    /// The number of the call, in chunks alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) index: Option<usize>,
-    id: String,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: ChatFunction,
-}
-
-#[derive(Debug, Serialize)]
-struct ChatFunction {
-    name: String,
-    arguments: String,
 }
 
 /// The usage of a completion.
@@ -77,23 +48,9 @@ struct CompletionDetails {
     reasoning_tokens: u64,
 }
 
-/// The words of a message, by their kind.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    pub(super) text: String,
-    pub(super) refusal: String,
-    pub(super) reasoning: String,
-}
-
 impl ChatCompletion {
-    /// Makes the completion of a run that has ended.
-    pub(in crate::http) fn of_record(model: String, run: &RunRecord) -> Self {
-        let words = Words::of_record(run);
-        let filled = |text: String| (!text.is_empty()).then_some(text);
-        let tool_calls: Vec<_> = client_calls(run).map(|call| ChatCall::new(None, call)).collect();
-        let refusal = filled(words.refusal);
-        // Clients expect a text where nothing else stands.
-        let content = filled(words.text).or_else(|| (tool_calls.is_empty() && refusal.is_none()).then(String::new));
+    /// Makes the completion of a run that has ended. `is_json` is whether its output is JSON.
+    pub(in crate::http) fn new(model: String, run: &RunRecord, turn: &Turn, is_json: bool) -> Self {
         Self {
             id: completion_id(run.summary.run_id),
             object: "chat.completion",
@@ -101,48 +58,11 @@ impl ChatCompletion {
             model,
             choices: [Choice {
                 index: 0,
-                message: ChatMessage {
-                    role: "assistant",
-                    content,
-                    refusal,
-                    reasoning_content: filled(words.reasoning),
-                    tool_calls,
-                },
+                message: ChatMessage::new(run, turn, is_json),
                 logprobs: None,
                 finish_reason: finish_of(run),
             }],
             usage: ChatUsage::from(&run.summary.usage),
-        }
-    }
-}
-
-impl Words {
-    /// Returns the words of the final step of a run.
-    pub(super) fn of_record(run: &RunRecord) -> Self {
-        let mut words = Self::default();
-        let messages = run.output.iter().filter(|message| message.role == Role::Assistant);
-        for part in messages.flat_map(|message| &message.content) {
-            match part {
-                ContentPart::Text(part) => words.text.push_str(&part.text),
-                ContentPart::Refusal { text } => words.refusal.push_str(text),
-                ContentPart::Reasoning(part) => words.reasoning.push_str(&part.text),
-                _ => (),
-            }
-        }
-        words
-    }
-}
-
-impl ChatCall {
-    pub(super) fn new(index: Option<usize>, call: &OpenCall) -> Self {
-        Self {
-            index,
-            id: call.call_id.clone(),
-            kind: "function",
-            function: ChatFunction {
-                name: call.tool.clone(),
-                arguments: call.arguments.to_string(),
-            },
         }
     }
 }
@@ -161,11 +81,6 @@ impl From<&Usage> for ChatUsage {
             },
         }
     }
-}
-
-/// Returns the calls that the caller executes.
-pub(super) fn client_calls(run: &RunRecord) -> impl Iterator<Item = &OpenCall> {
-    run.open_calls.iter().filter(|call| call.kind == OpenCallKind::Client)
 }
 
 /// Returns the id of the completion of a run.

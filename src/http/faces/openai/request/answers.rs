@@ -1,7 +1,8 @@
 //! Answers to the open calls of the session that a request continues.
 //!
 //! A client answers all of them at once. It sends no hash of the arguments, so the answer is about
-//! the arguments that are stored.
+//! the arguments that are stored. A client that can't decide about calls sends a message instead,
+//! which denies them.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,9 @@ use values::session::{OpenCall, OpenCallKind};
 /// The reason for the model when a tool asks a question that these clients can't show.
 const NO_INPUT: &str = "The client can't be asked for input.";
 
+/// The reason for the model when the client goes on without a decision.
+const NO_DECISION: &str = "The client has sent a message instead of a decision.";
+
 /// A decision of the client about a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::http) struct Verdict {
@@ -29,9 +33,21 @@ pub(in crate::http) struct Verdict {
 pub(in crate::http) struct Given {
     pub(in crate::http) outputs: Vec<Output>,
     pub(in crate::http) verdicts: BTreeMap<String, Verdict>,
+    /// Whether the request has new messages, too.
+    pub(in crate::http) has_messages: bool,
 }
 
-/// Makes the answers to open calls. Calls that have expired need none.
+impl Given {
+    /// Returns whether the client goes on without the open calls: it sends messages alone, and not
+    /// all of the calls are for tools of its own.
+    fn skips(&self, open: &[OpenCall]) -> bool {
+        let is_message_alone = self.has_messages && self.outputs.is_empty() && self.verdicts.is_empty();
+        is_message_alone && open.iter().any(|call| call.kind != OpenCallKind::Client)
+    }
+}
+
+/// Makes the answers to open calls. Calls that have expired need none. Messages alone deny all
+/// calls, if one of them needs a decision or input.
 pub(in crate::http) fn answers_to(
     open: &[OpenCall],
     mut given: Given,
@@ -39,12 +55,15 @@ pub(in crate::http) fn answers_to(
     now: Timestamp,
 ) -> Result<Answers, Problem> {
     let mut answers = Vec::with_capacity(open.len());
+    let deny_open = given.skips(open);
     for call in open {
+        let is_expired = call.is_expired(now);
         let content = match call.kind {
             OpenCallKind::Client => take_output(&mut given.outputs, call).map(|content| result_of(call, content)),
+            OpenCallKind::Approval if deny_open && !is_expired => Some(denied(Some(NO_DECISION.to_owned()))),
             OpenCallKind::Approval => given.verdicts.remove(&call.call_id).map(decision_of),
-            OpenCallKind::Input => Some(denied(Some(NO_INPUT.to_owned()))),
-            OpenCallKind::Unknown => None,
+            OpenCallKind::Input if !is_expired => Some(denied(Some(NO_INPUT.to_owned()))),
+            OpenCallKind::Input | OpenCallKind::Unknown => None,
         };
         match content {
             Some(content) => answers.push(Answer {
@@ -52,7 +71,7 @@ pub(in crate::http) fn answers_to(
                 arguments_hash: call.arguments_hash,
                 content,
             }),
-            None if call.is_expired(now) => (),
+            None if is_expired || deny_open => (),
             None if call.kind == OpenCallKind::Approval => {
                 let words = format!(
                     "No response found for the approval request of the call {}.",
@@ -69,6 +88,7 @@ pub(in crate::http) fn answers_to(
     }
     Ok(Answers {
         answers,
+        deny_open,
         ..Answers::default()
     })
 }
@@ -141,6 +161,7 @@ mod tests {
                 content,
             }],
             verdicts: BTreeMap::from([("c".to_owned(), verdict)]),
+            has_messages: true,
         }
     }
 
@@ -178,6 +199,33 @@ mod tests {
             let answers = answers_to(&[call], given(text), "input", now()).unwrap();
             assert_eq!(answers.answers[0].content, expected);
         }
+    }
+
+    #[test]
+    fn a_message_alone_denies_calls_that_need_a_decision() {
+        let messages_alone = || Given {
+            has_messages: true,
+            ..Given::default()
+        };
+        let of = |kind| open(kind, &json!(true));
+        let no_decision = denied(Some(NO_DECISION.to_owned()));
+        let no_input = denied(Some(NO_INPUT.to_owned()));
+        for (open, expected) in [
+            (vec![of(OpenCallKind::Approval)], vec![no_decision.clone()]),
+            // The core denies the others without a reason of this module.
+            (
+                vec![of(OpenCallKind::Client), of(OpenCallKind::Approval)],
+                vec![no_decision],
+            ),
+            (vec![of(OpenCallKind::Input)], vec![no_input]),
+        ] {
+            let answers = answers_to(&open, messages_alone(), "input", now()).unwrap();
+            let contents: Vec<_> = answers.answers.into_iter().map(|answer| answer.content).collect();
+            assert_eq!((contents, answers.deny_open), (expected, true));
+        }
+        let own = [of(OpenCallKind::Client)];
+        let problem = answers_to(&own, messages_alone(), "input", now()).unwrap_err();
+        assert_eq!(problem.code(), ProblemCode::InvalidAnswers);
     }
 
     #[test]

@@ -88,13 +88,6 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Stop {
-    One(String),
-    Several(Vec<String>),
-}
-
 impl CreateChat {
     /// Reads a body. `thread` is the thread that a header names.
     pub(in crate::http) fn read(
@@ -113,12 +106,13 @@ impl CreateChat {
             return Err(unsupported("/modalities", "only `text` is supported"));
         }
         let mut generation = Generation::take(&mut fields, access)?;
-        let stop = fields.take::<Stop>("stop")?.map_or_else(Vec::new, |stop| match stop {
-            Stop::One(text) => vec![text],
-            Stop::Several(texts) => texts,
-        });
-        let limit = fields.take("max_completion_tokens")?;
-        let older = fields.take("max_tokens")?;
+        let stop = match fields.take::<Value>("stop")? {
+            None => Vec::new(),
+            Some(Value::String(text)) => vec![text],
+            Some(texts) => decode(texts, "/stop")?,
+        };
+        let limit = take_limit(&mut fields, "max_completion_tokens")?;
+        let older = take_limit(&mut fields, "max_tokens")?;
         let parameters = &mut generation.parameters;
         parameters.stop = stop;
         parameters.max_output_tokens = limit.or(older);
@@ -156,17 +150,7 @@ impl CreateChat {
 
     /// Leaves out what the thread has already: everything up to the last message of the model.
     pub(in crate::http) fn continue_thread(&mut self) {
-        let is_of_model = |(_, item): &(usize, Item)| {
-            matches!(
-                item,
-                Item::Call(_)
-                    | Item::Message {
-                        role: Role::Assistant,
-                        ..
-                    }
-            )
-        };
-        if let Some(last) = self.items.iter().rposition(is_of_model) {
+        if let Some(last) = self.items.iter().rposition(|(_, item)| item.is_of_model()) {
             self.items.drain(..=last);
         }
     }
@@ -180,6 +164,14 @@ impl CreateChat {
             thread: self.thread,
             ..RunRequest::new(mode)
         })
+    }
+}
+
+/// Takes a limit of tokens. The problem names the field that the client has sent.
+fn take_limit(fields: &mut Fields, name: &str) -> Result<Option<u64>, Problem> {
+    match fields.take(name)? {
+        Some(0) => Err(Problem::invalid_field(format!("/{name}"), "must be at least 1")),
+        limit => Ok(limit),
     }
 }
 

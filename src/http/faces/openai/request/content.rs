@@ -2,40 +2,33 @@
 
 use serde::Deserialize;
 
-use super::fields::{decode, unsupported};
-use crate::http::input::{InputPart, check_part};
+use super::fields::{decode, missing, type_of, unsupported, wrong_type};
+use crate::http::input::{InputPart, check_part_with};
 use crate::http::problem::Problem;
 use values::json::Value;
 use values::message::{ContentPart, MediaSource, Role};
 
-/// A part of a message. Keys that a client sends back from a response, such as `annotations`, have
-/// no effect.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
-    #[serde(alias = "input_text", alias = "output_text")]
-    Text {
-        text: String,
-    },
-    Refusal {
-        refusal: String,
-    },
-    InputImage {
-        image_url: Option<String>,
-        file_id: Option<String>,
-        detail: Option<String>,
-    },
-    InputFile(FilePart),
-    /// An image of chat completions.
-    ImageUrl {
-        image_url: ImageUrl,
-    },
-    /// A file of chat completions.
-    File {
-        file: FilePart,
-    },
-    #[serde(other)]
-    Other,
+struct TextPart {
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RefusalPart {
+    refusal: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct ImagePart {
+    image_url: Option<String>,
+    file_id: Option<String>,
+    detail: Option<String>,
+}
+
+/// An image of Chat Completions.
+#[derive(Debug, Deserialize)]
+struct ChatImage {
+    image_url: ImageUrl,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,6 +45,12 @@ struct FilePart {
     filename: Option<String>,
 }
 
+/// A file of Chat Completions.
+#[derive(Debug, Deserialize)]
+struct ChatFile {
+    file: FilePart,
+}
+
 /// Reads the content of a message: a text or parts. Empty texts are left out.
 pub(super) fn read_content(value: Value, role: Role, pointer: &str) -> Result<Vec<ContentPart>, Problem> {
     match value {
@@ -63,10 +62,7 @@ pub(super) fn read_content(value: Value, role: Role, pointer: &str) -> Result<Ve
             let parts = parts.map(|(index, part)| read_part(part, role, &format!("{pointer}/{index}")));
             parts.filter_map(Result::transpose).collect()
         }
-        _ => Err(Problem::invalid_field(
-            pointer,
-            "neither a string nor a list of content parts",
-        )),
+        _ => Err(wrong_type(pointer, "neither a string nor a list of content parts")),
     }
 }
 
@@ -79,39 +75,56 @@ pub(super) fn read_output(value: Value, pointer: &str) -> Result<Vec<ContentPart
     Ok(content)
 }
 
+/// Reads a part of a message; `None` for one without text. Keys that a client sends back from a
+/// response, such as `annotations`, have no effect.
 fn read_part(value: Value, role: Role, pointer: &str) -> Result<Option<ContentPart>, Problem> {
-    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let part = match decode(value, pointer)? {
-        Part::Text { text } | Part::Refusal { refusal: text } if text.is_empty() => return Ok(None),
-        Part::Text { text } => InputPart::Text { text },
-        Part::Refusal { refusal } => InputPart::Refusal { text: refusal },
-        Part::InputImage {
-            image_url,
-            file_id,
-            detail,
-        } => InputPart::Image {
-            source: source(image_url, file_id.is_some(), "image_url", pointer)?,
-            detail,
-        },
-        Part::ImageUrl { image_url } => InputPart::Image {
-            source: MediaSource::Url { url: image_url.url },
-            detail: image_url.detail,
-        },
-        Part::InputFile(file) | Part::File { file } => InputPart::Document {
-            source: source(
-                file.file_data.or(file.file_url),
-                file.file_id.is_some(),
-                "file_data",
-                pointer,
-            )?,
-            name: file.filename,
-        },
-        Part::Other => {
+    let (part, url) = match type_of(&value, pointer)? {
+        "text" | "input_text" | "output_text" => {
+            let TextPart { text } = decode(value, pointer)?;
+            (InputPart::Text { text }, String::new())
+        }
+        "refusal" => {
+            let RefusalPart { refusal } = decode(value, pointer)?;
+            (InputPart::Refusal { text: refusal }, String::new())
+        }
+        "input_image" => {
+            let image: ImagePart = decode(value, pointer)?;
+            let source = source(image.image_url, image.file_id.is_some(), "image_url", pointer)?;
+            let detail = image.detail;
+            (InputPart::Image { source, detail }, format!("{pointer}/image_url"))
+        }
+        "image_url" => {
+            let ChatImage { image_url } = decode(value, pointer)?;
+            let source = MediaSource::Url { url: image_url.url };
+            let detail = image_url.detail;
+            (InputPart::Image { source, detail }, format!("{pointer}/image_url/url"))
+        }
+        "input_file" => document(decode(value, pointer)?, pointer)?,
+        "file" => {
+            let ChatFile { file } = decode(value, pointer)?;
+            document(file, &format!("{pointer}/file"))?
+        }
+        kind => {
             let words = format!("content of the type {kind:?} is not supported");
             return Err(unsupported(format!("{pointer}/type"), words));
         }
     };
-    check_part(part, role, pointer).map(Some)
+    match &part {
+        InputPart::Text { text } | InputPart::Refusal { text } if text.is_empty() => Ok(None),
+        _ => check_part_with(part, role, pointer, &|_| url.clone()).map(Some),
+    }
+}
+
+/// Reads a file. Returns it with the pointer to its contents or its URL.
+fn document(file: FilePart, pointer: &str) -> Result<(InputPart, String), Problem> {
+    let has_url = file.file_data.is_none() && file.file_url.is_some();
+    let field = if has_url { "file_url" } else { "file_data" };
+    let url = file.file_data.or(file.file_url);
+    let part = InputPart::Document {
+        source: source(url, file.file_id.is_some(), field, pointer)?,
+        name: file.filename,
+    };
+    Ok((part, format!("{pointer}/{field}")))
 }
 
 /// Returns where the bytes are. A `data:` URL becomes bytes when the part is checked.
@@ -122,7 +135,7 @@ fn source(url: Option<String>, has_file_id: bool, field: &str, pointer: &str) ->
             let words = "the service stores no uploaded files: send the contents as a data: URL, or a URL";
             Err(unsupported(format!("{pointer}/file_id"), words))
         }
-        None => Err(Problem::invalid_field(pointer, format!("missing field `{field}`"))),
+        None => Err(missing(pointer, field)),
     }
 }
 
@@ -188,13 +201,48 @@ mod tests {
                 ProblemCode::UnsupportedParameter,
                 "/0/file_id",
             ),
-            (json!({"type": "input_image"}), ProblemCode::InvalidField, "/0"),
+            (
+                json!({"type": "file", "file": {"file_id": "f"}}),
+                ProblemCode::UnsupportedParameter,
+                "/0/file/file_id",
+            ),
+            (
+                json!({"type": "input_image"}),
+                ProblemCode::MissingField,
+                "/0/image_url",
+            ),
             (
                 json!({"type": "input_text", "text": 1}),
+                ProblemCode::InvalidType,
+                "/0/text",
+            ),
+            (
+                json!({"type": "image_url", "image_url": {"url": 1}}),
+                ProblemCode::InvalidType,
+                "/0/image_url/url",
+            ),
+            (
+                json!({"type": "input_image", "image_url": "ftp://a"}),
                 ProblemCode::InvalidField,
-                "/0",
+                "/0/image_url",
+            ),
+            (
+                json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,?"}}),
+                ProblemCode::InvalidField,
+                "/0/image_url/url",
+            ),
+            (
+                json!({"type": "input_file", "file_url": "a"}),
+                ProblemCode::InvalidField,
+                "/0/file_url",
+            ),
+            (
+                json!({"type": "file", "file": {"file_data": "a"}}),
+                ProblemCode::InvalidField,
+                "/0/file/file_data",
             ),
             (json!({"text": "a"}), ProblemCode::MissingField, "/0/type"),
+            (json!("a"), ProblemCode::InvalidType, "/0"),
         ] {
             let problem = read_content(json!([part]), Role::User, "").unwrap_err();
             assert_eq!(problem.code(), code, "{part}");

@@ -1,10 +1,13 @@
-//! The body of `POST /v1/conversations`.
+//! The bodies of requests for conversations.
 
 use super::fields::Fields;
 use super::generation::{as_object, read_metadata};
 use super::items::{Item, Opener, read_list};
 use crate::http::problem::Problem;
 use values::json::{Object, Value};
+
+/// The most items that a request adds to a conversation.
+const MAX_NEW_ITEMS: usize = 20;
 
 /// A request for a conversation, read for its form.
 #[derive(Debug)]
@@ -26,6 +29,14 @@ impl CreateConversation {
             items: read_list(items, opener, max_items, "items")?,
             metadata: as_object(&metadata),
         })
+    }
+
+    /// Reads the body of a request that adds items, each with its index.
+    pub(in crate::http) fn read_items(body: Object, opener: Opener<'_>) -> Result<Vec<(usize, Item)>, Problem> {
+        let mut fields = Fields::new(body);
+        let items: Vec<Value> = fields.required("items")?;
+        fields.finish();
+        read_list(items, opener, MAX_NEW_ITEMS, "items")
     }
 
     /// Reads the body of an update, which has metadata alone.

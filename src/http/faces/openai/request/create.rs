@@ -1,13 +1,12 @@
 //! The body of `POST /v1/responses`.
 
-use serde::Deserialize;
 use serde_json::json;
 
-use super::fields::{Fields, unsupported};
+use super::fields::{Fields, decode, unsupported};
 use super::generation::Generation;
 use super::items::{Item, Opener, read_input};
 use crate::http::codes::ProblemCode;
-use crate::http::faces::openai::echo::{ConversationId, Echo, ReasoningEcho};
+use crate::http::faces::openai::echo::{ConversationId, Echo, MAX_ECHO, ReasoningEcho};
 use crate::http::faces::openai::ids::parse_response_id;
 use crate::http::openai_settings::OpenAiAccess;
 use crate::http::problem::Problem;
@@ -17,13 +16,7 @@ use values::ids::RunId;
 use values::json::{Object, Value};
 
 /// Fields that the service accepts and that have no effect.
-const IGNORED: [&str; 5] = [
-    "background_options",
-    "prompt_cache_options",
-    "prompt_cache_retention",
-    "service_tier",
-    "stream_options",
-];
+const IGNORED: [&str; 2] = ["background_options", "stream_options"];
 /// Fields that ask for something that agents do not do.
 const UNSUPPORTED: [&str; 9] = [
     "access_programs",
@@ -53,13 +46,6 @@ pub(in crate::http) struct CreateResponse {
     generation: Generation,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum ConversationField {
-    Id(String),
-    Object(ConversationId),
-}
-
 impl CreateResponse {
     /// Reads a body.
     pub(in crate::http) fn read(
@@ -81,7 +67,7 @@ impl CreateResponse {
             instructions: fields.take("instructions")?,
             tools,
             tool_choice: tool_choice.unwrap_or(default.tool_choice),
-            parallel_tool_calls: generation.calls_in_parallel,
+            parallel_tool_calls: generation.calls_in_parallel(),
             reasoning: fields.take::<ReasoningEcho>("reasoning")?.unwrap_or_default(),
             temperature: generation.parameters.temperature.unwrap_or(default.temperature),
             top_p: generation.parameters.top_p.unwrap_or(default.top_p),
@@ -89,9 +75,12 @@ impl CreateResponse {
             truncation: fields.take("truncation")?.unwrap_or(default.truncation),
             store: fields.take("store")?.unwrap_or(default.store),
             background: fields.take("background")?.unwrap_or(default.background),
+            service_tier: fields.take("service_tier")?.unwrap_or(default.service_tier),
             metadata: generation.metadata.clone(),
             safety_identifier: fields.take("safety_identifier")?,
             prompt_cache_key: fields.take("prompt_cache_key")?,
+            prompt_cache_retention: fields.take("prompt_cache_retention")?,
+            prompt_cache_options: fields.take("prompt_cache_options")?,
             user: fields.take("user")?,
             include: fields.take("include")?.unwrap_or_default(),
             ..default
@@ -112,6 +101,7 @@ impl CreateResponse {
         let input: Value = fields.take("input")?.unwrap_or_else(|| json!([]));
         fields.ignore(&IGNORED);
         fields.finish();
+        check_size(&echo)?;
         let (previous, conversation) = base_of(&echo)?;
         Ok(Self {
             items: read_input(input, opener, max_items)?,
@@ -161,6 +151,14 @@ fn base_of(echo: &Echo) -> Result<(Option<RunId>, Option<ThreadName>), Problem> 
     Ok((previous.transpose()?, conversation.transpose()?))
 }
 
+/// Refuses a request whose echo is too large to be stored with the run. The problem names the
+/// largest field.
+fn check_size(echo: &Echo) -> Result<(), Problem> {
+    let Some(field) = echo.excess() else { return Ok(()) };
+    let words = format!("with the other fields that a response repeats, it has more than {MAX_ECHO} bytes");
+    Err(Problem::invalid_field(format!("/{field}"), words))
+}
+
 /// Makes the problem of a previous response that does not exist.
 pub(in crate::http) fn no_previous(id: &str) -> Problem {
     let words = format!("Previous response with id '{}' not found.", shortened(id));
@@ -180,11 +178,11 @@ pub(in crate::http) fn shortened(id: &str) -> &str {
 }
 
 fn take_conversation(fields: &mut Fields) -> Result<Option<ConversationId>, Problem> {
-    let field = fields.take::<ConversationField>("conversation")?;
-    Ok(field.map(|field| match field {
-        ConversationField::Id(id) => ConversationId { id },
-        ConversationField::Object(conversation) => conversation,
-    }))
+    match fields.take::<Value>("conversation")? {
+        None => Ok(None),
+        Some(Value::String(id)) => Ok(Some(ConversationId { id })),
+        Some(conversation) => decode(conversation, "/conversation").map(Some),
+    }
 }
 
 /// Returns the field `text` as the response repeats it, and the format in it.

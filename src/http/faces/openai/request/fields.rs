@@ -6,7 +6,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::http::codes::ProblemCode;
-use crate::http::json_errors::decode_problem;
+use crate::http::json_errors::{decode_problem, type_fault};
 use crate::http::problem::Problem;
 use values::json::{Object, Value};
 
@@ -33,10 +33,7 @@ impl Fields {
 
     /// Takes a field that must be there.
     pub(super) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
-        self.take(name)?.ok_or_else(|| {
-            let words = format!("missing field `{name}`");
-            Problem::of_field(ProblemCode::MissingField, format!("/{name}"), words)
-        })
+        self.take(name)?.ok_or_else(|| missing("", name))
     }
 
     /// Takes fields that have no effect here.
@@ -79,7 +76,34 @@ impl Fields {
 
 /// Decodes a part of a body; `pointer` is the JSON pointer to it.
 pub(super) fn decode<T: DeserializeOwned>(value: Value, pointer: &str) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(|error| decode_problem(pointer, &error))
+    serde_path_to_error::deserialize(value).map_err(|error| match type_fault(pointer, &error) {
+        Some((pointer, message)) => wrong_type(pointer, message),
+        None => decode_problem(pointer, &error),
+    })
+}
+
+/// Returns the type of an object, which its field `type` names; `pointer` is the JSON pointer to
+/// the object.
+pub(super) fn type_of<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Problem> {
+    let Some(fields) = value.as_object() else {
+        return Err(wrong_type(pointer, "not an object"));
+    };
+    match fields.get("type") {
+        None | Some(Value::Null) => Err(missing(pointer, "type")),
+        Some(Value::String(kind)) => Ok(kind),
+        Some(_) => Err(wrong_type(format!("{pointer}/type"), "not a string")),
+    }
+}
+
+/// Makes the problem of a field that an object lacks; `pointer` is the JSON pointer to the object.
+pub(super) fn missing(pointer: &str, field: &str) -> Problem {
+    let words = format!("missing field `{field}`");
+    Problem::of_field(ProblemCode::MissingField, format!("{pointer}/{field}"), words)
+}
+
+/// Makes the problem of a value of another JSON type than is needed.
+pub(super) fn wrong_type(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
+    Problem::of_field(ProblemCode::InvalidType, pointer, words)
 }
 
 /// Makes the problem of something that the service does not support.

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::fields::{Fields, decode, unsupported};
+use super::fields::{Fields, decode, type_of};
 use super::tools::{Choice, read_choice, read_tools};
 use crate::http::checks::{check_metadata, check_reserved};
-use crate::http::openai_settings::{OpenAiAccess, UnsupportedTools};
+use crate::http::openai_settings::OpenAiAccess;
 use crate::http::problem::Problem;
 use crate::run::{LastingSetting, RunRequest};
 use agent::answers::ClientTool;
 use agent::compilers::Traces;
 use values::json::{Object, Value};
-use values::model_parameters::{ModelParameters, ToolChoice};
+use values::model_parameters::ModelParameters;
 use values::model_ref::ResponseFormat;
 use values::session::{OverrideChanges, Setting};
 
@@ -28,21 +28,14 @@ pub(in crate::http) struct Generation {
     /// The only tools of the agent that the model gets, if the request narrows them.
     pub(super) tools: Setting<Vec<String>>,
     pub(super) metadata: BTreeMap<String, String>,
-    /// Whether the model may ask for several tools at once.
-    pub(super) calls_in_parallel: bool,
 }
 
-/// The format of an output. Chat Completions has the fields of a schema below `json_schema`.
+/// The format of an output with a schema.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format {
-    Text,
-    JsonObject,
-    JsonSchema {
-        name: String,
-        schema: Option<Value>,
-        strict: Option<bool>,
-    },
+struct SchemaFormat {
+    name: String,
+    schema: Option<Value>,
+    strict: Option<bool>,
 }
 
 impl Generation {
@@ -51,11 +44,13 @@ impl Generation {
         let tools: Vec<Value> = fields.take("tools")?.unwrap_or_default();
         let choice = fields.take("tool_choice")?.as_ref().map(read_choice).transpose()?;
         let metadata = read_metadata(fields)?;
+        let calls_in_parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
         let mut generation = Self {
             model: fields.required("model")?,
             parameters: ModelParameters {
                 temperature: fields.take("temperature")?,
                 top_p: fields.take("top_p")?,
+                single_tool_call: (!calls_in_parallel).then_some(true),
                 ..ModelParameters::default()
             },
             client_tools: read_tools(tools, access.unsupported_tools)?,
@@ -63,12 +58,6 @@ impl Generation {
             ..Self::default()
         };
         generation.choose(choice.unwrap_or_default());
-        generation.calls_in_parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
-        let is_ignored = access.unsupported_tools == UnsupportedTools::Drop;
-        if !generation.calls_in_parallel && !generation.is_serial() && !is_ignored {
-            let words = "a model may ask for several tools at once: leave it out, or name a function in `tool_choice`";
-            return Err(unsupported("/parallel_tool_calls", words));
-        }
         Ok(generation)
     }
 
@@ -83,26 +72,22 @@ impl Generation {
         self.parameters.tool_choice = choice.tool_choice;
     }
 
-    /// Returns whether the model can ask for one tool at most.
-    fn is_serial(&self) -> bool {
-        let is_forced = matches!(
-            self.parameters.tool_choice,
-            Some(ToolChoice::Tool(_) | ToolChoice::None)
-        );
-        is_forced || self.client_tools.is_empty()
+    /// Returns whether the model may ask for several tools at once.
+    pub(super) fn calls_in_parallel(&self) -> bool {
+        self.parameters.single_tool_call.is_none()
     }
 
     /// Sets the format of the output. Plain text is the default of the protocols, and so means the
     /// agent's own format.
     pub(super) fn set_format(&mut self, format: Value, pointer: &str) -> Result<(), Problem> {
-        self.response_format = match decode(flattened(format), pointer)? {
-            Format::Text => Setting::Cleared,
-            Format::JsonObject => Setting::Set(ResponseFormat::JsonObject),
-            Format::JsonSchema { name, schema, strict } => Setting::Set(ResponseFormat::JsonSchema {
-                name,
-                schema: schema.unwrap_or_else(|| Value::Object(Object::new())),
-                strict: strict.unwrap_or_default(),
-            }),
+        self.response_format = match type_of(&format, pointer)? {
+            "text" => Setting::Cleared,
+            "json_object" => Setting::Set(ResponseFormat::JsonObject),
+            "json_schema" => Setting::Set(read_schema_format(format, pointer)?),
+            _ => {
+                let words = "not one of `text`, `json_object` and `json_schema`";
+                return Err(Problem::invalid_field(format!("{pointer}/type"), words));
+            }
         };
         Ok(())
     }
@@ -161,13 +146,15 @@ pub(super) fn as_object(metadata: &BTreeMap<String, String>) -> Object {
         .collect()
 }
 
-/// Moves the fields below `json_schema` beside the type.
-fn flattened(mut format: Value) -> Value {
-    match format.get_mut("json_schema").map(Value::take) {
-        Some(Value::Object(mut schema)) => {
-            schema.insert("type".to_owned(), Value::from("json_schema"));
-            Value::Object(schema)
-        }
-        _ => format,
-    }
+/// Reads a format with a schema. Chat Completions has its fields one level below.
+fn read_schema_format(mut format: Value, pointer: &str) -> Result<ResponseFormat, Problem> {
+    let SchemaFormat { name, schema, strict } = match format.get_mut("json_schema") {
+        Some(nested) => decode(nested.take(), &format!("{pointer}/json_schema"))?,
+        None => decode(format, pointer)?,
+    };
+    Ok(ResponseFormat::JsonSchema {
+        name,
+        schema: schema.unwrap_or_else(|| Value::Object(Object::new())),
+        strict: strict.unwrap_or_default(),
+    })
 }

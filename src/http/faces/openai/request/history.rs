@@ -2,17 +2,18 @@
 //!
 //! A conversation here has messages with several parts, and a call's result right after the message
 //! with the call. So the reasoning, the text and the calls of one turn of the model join in one
-//! message, and results move to their calls.
+//! message, which gets its marks back, and results move to their calls.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 
 use super::items::Item;
 use crate::http::codes::ProblemCode;
+use crate::http::faces::openai::reasoning::Marks;
 use crate::http::problem::Problem;
 use crate::run::InputMessage;
 use values::json::Object;
-use values::message::{ContentPart, ProviderFields, Role, Section, ToolCall, ToolResult};
+use values::message::{ContentPart, ReasoningPart, Role, Section, ToolCall, ToolResult};
 
 /// The items of an input, by their use.
 #[derive(Debug, Default, PartialEq)]
@@ -57,7 +58,7 @@ type Results = BTreeMap<String, VecDeque<CallResult>>;
 #[derive(Default)]
 struct Turn {
     content: Vec<ContentPart>,
-    provider_fields: Option<ProviderFields>,
+    marks: Option<Marks>,
     calls: Vec<(usize, String, String)>,
     has_text: bool,
     /// Whether a result has come, so that what follows is another turn.
@@ -88,11 +89,7 @@ pub(in crate::http) fn arrange(
                 history.end_turn()?;
                 history.messages.push(message(role, content));
             }
-            Item::Reasoning(reasoning) => {
-                history.begin_part()?;
-                history.turn.provider_fields = history.turn.provider_fields.take().or(reasoning.provider_fields);
-                history.turn.content.push(ContentPart::Reasoning(reasoning.part));
-            }
+            Item::Reasoning { text, marks } => history.add_reasoning(text, marks)?,
             Item::Call(call) if open.contains(call.id.as_str()) => (),
             Item::Call(call) => history.add_call(index, call)?,
             Item::ExecutedCall { call, .. } => {
@@ -112,8 +109,8 @@ pub(in crate::http) fn arrange(
                     reason,
                 });
             }
-            // Each was replaced by its item, if it has one.
-            Item::Reference { .. } => (),
+            // A reference was replaced by its item, if it has one.
+            Item::ApprovalRequest | Item::Reference { .. } => (),
         }
     }
     history.end_turn()?;
@@ -183,15 +180,36 @@ impl History<'_> {
         Ok(())
     }
 
+    /// Adds reasoning. Marks may come after the words of their message, and always come before its
+    /// calls.
+    fn add_reasoning(&mut self, text: String, marks: Option<Marks>) -> Result<(), Problem> {
+        match &marks {
+            Some(marks) if self.turn.has_words_of(marks) => (),
+            Some(_) if self.turn.marks.is_some() => self.end_turn()?,
+            _ => self.begin_part()?,
+        }
+        if !text.is_empty() {
+            let part = ReasoningPart {
+                text,
+                ..ReasoningPart::default()
+            };
+            self.turn.content.push(ContentPart::Reasoning(part));
+        }
+        self.turn.marks = self.turn.marks.take().or(marks);
+        Ok(())
+    }
+
     fn add_text(&mut self, content: Vec<ContentPart>) -> Result<(), Problem> {
-        self.begin_part()?;
+        if !self.turn.lacks_words() {
+            self.begin_part()?;
+        }
         self.turn.has_text = !content.is_empty();
         self.turn.content.extend(content);
         Ok(())
     }
 
     fn add_call(&mut self, index: usize, call: ToolCall) -> Result<(), Problem> {
-        if self.turn.is_answered {
+        if self.turn.is_answered && !self.turn.lacks_call(&call.id) {
             self.end_turn()?;
         }
         self.turn.calls.push((index, call.id.clone(), call.name.clone()));
@@ -205,9 +223,16 @@ impl History<'_> {
         if turn.content.is_empty() {
             return Ok(());
         }
+        let (content, provider_fields) = match turn.marks {
+            Some(marks) => {
+                let (content, model) = marks.restore(turn.content);
+                (content, Some(model))
+            }
+            None => (turn.content, None),
+        };
         self.messages.push(InputMessage {
-            provider_fields: turn.provider_fields,
-            ..message(Role::Assistant, turn.content)
+            provider_fields,
+            ..message(Role::Assistant, content)
         });
         let mut results = Vec::new();
         for (index, call_id, name) in turn.calls {
@@ -224,6 +249,39 @@ impl History<'_> {
             self.messages.push(message(Role::Tool, results));
         }
         Ok(())
+    }
+}
+
+impl Turn {
+    /// Returns whether the turn has exactly the words of a message with these marks, and no calls
+    /// yet.
+    fn has_words_of(&self, marks: &Marks) -> bool {
+        let is_open = self.marks.is_none() && self.calls.is_empty() && !self.is_answered;
+        is_open && self.word_bytes() == marks.word_bytes()
+    }
+
+    /// Returns whether its marks are of a message with more words, which come before the calls.
+    fn lacks_words(&self) -> bool {
+        let is_open = self.calls.is_empty() && !self.is_answered;
+        let marks = self.marks.as_ref().filter(|_| is_open);
+        marks.is_some_and(|marks| self.word_bytes() < marks.word_bytes())
+    }
+
+    /// Returns whether its marks are of a message with a call that it does not have yet.
+    fn lacks_call(&self, call_id: &str) -> bool {
+        let has_call = self.calls.iter().any(|(_, known, _)| known == call_id);
+        let marks = self.marks.as_ref().filter(|_| !has_call);
+        marks.is_some_and(|marks| marks.has_call(call_id))
+    }
+
+    /// Returns the length of the words without the reasoning, in bytes.
+    fn word_bytes(&self) -> usize {
+        let bytes = self.content.iter().map(|part| match part {
+            ContentPart::Text(part) => part.text.len(),
+            ContentPart::Refusal { text } => text.len(),
+            _ => 0,
+        });
+        bytes.sum()
     }
 }
 
@@ -247,8 +305,13 @@ fn message(role: Role, content: Vec<ContentPart>) -> InputMessage {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
+    use values::clock::Timestamp;
+    use values::ids::MessageId;
+    use values::json::RawJson;
+    use values::message::{Message, ProviderFields};
 
     fn text(role: Role, text: &str) -> Item {
         let content = vec![ContentPart::text(text)];
@@ -326,6 +389,73 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(&arranged(items, &[]).unwrap().messages), expected);
+        }
+    }
+
+    #[test]
+    fn marks_belong_to_the_message_with_their_words() {
+        let marked = |words: &str| {
+            let id = MessageId::from_uuid(Uuid::nil());
+            let mut message = Message::text(id, Role::Assistant, words, Timestamp::UNIX_EPOCH);
+            let field = ("reasoning_content".to_owned(), RawJson::new("\"hm\""));
+            message.provider_fields = Some(ProviderFields {
+                fields: vec![field],
+                ..ProviderFields::owner("p")
+            });
+            let (text, marks) = (String::new(), Marks::of(&message));
+            Item::Reasoning { text, marks }
+        };
+        let thought = || Item::Reasoning {
+            text: "hm".to_owned(),
+            marks: None,
+        };
+        for (items, expected, owned) in [
+            (
+                vec![
+                    thought(),
+                    text(Role::Assistant, "t"),
+                    marked("t"),
+                    call("a"),
+                    output("a"),
+                ],
+                &["assistant: \"reasoning\" t a?", "tool: a!"][..],
+                &[true, false][..],
+            ),
+            (
+                vec![marked("t"), text(Role::Assistant, "t"), call("a"), output("a")],
+                &["assistant: t a?", "tool: a!"],
+                &[true, false],
+            ),
+            // The marks are of another message, without words.
+            (
+                vec![text(Role::Assistant, "t"), marked(""), call("a"), output("a")],
+                &["assistant: t", "assistant: a?", "tool: a!"],
+                &[false, true, false],
+            ),
+            (
+                vec![
+                    text(Role::Assistant, "t"),
+                    marked("t"),
+                    marked("u"),
+                    text(Role::Assistant, "u"),
+                ],
+                &["assistant: t", "assistant: u"],
+                &[true, true],
+            ),
+            (
+                vec![marked("tu"), text(Role::Assistant, "t"), text(Role::Assistant, "u")],
+                &["assistant: tu"],
+                &[true],
+            ),
+            (vec![marked(""), text(Role::User, "q")], &["user: q"], &[false]),
+        ] {
+            let messages = arranged(items, &[]).unwrap().messages;
+            assert_eq!(shown(&messages), expected);
+            let found: Vec<bool> = messages
+                .iter()
+                .map(|message| message.provider_fields.is_some())
+                .collect();
+            assert_eq!(found, owned);
         }
     }
 

@@ -6,13 +6,14 @@
 use serde::Deserialize;
 
 use super::content::{read_content, read_output};
-use super::fields::{decode, unsupported};
+use super::fields::{decode, missing, unsupported, wrong_type};
 use crate::http::codes::ProblemCode;
-use crate::http::faces::openai::reasoning::OwnedReasoning;
+use crate::http::faces::openai::executed_calls::executed_id;
+use crate::http::faces::openai::reasoning::Marks;
 use crate::http::openai_settings::Seal;
 use crate::http::problem::Problem;
 use values::json::Value;
-use values::message::{ContentPart, ReasoningPart, Role, ToolCall, is_plain_id};
+use values::message::{ContentPart, Role, ToolCall};
 use values::tenant::TenantId;
 
 /// An item of an input.
@@ -20,8 +21,8 @@ use values::tenant::TenantId;
 pub(in crate::http) enum Item {
     /// A message.
     Message { role: Role, content: Vec<ContentPart> },
-    /// Reasoning of the model.
-    Reasoning(OwnedReasoning),
+    /// Reasoning of the model: its words, which may be none, and the marks of its message.
+    Reasoning { text: String, marks: Option<Marks> },
     /// A call that the model has asked for.
     Call(ToolCall),
     /// A call of a tool of the agent, with its result.
@@ -32,6 +33,8 @@ pub(in crate::http) enum Item {
     },
     /// The result of a call.
     Output { call_id: String, content: Vec<ContentPart> },
+    /// A request for a decision about a call.
+    ApprovalRequest,
     /// A decision about a call.
     Decision {
         /// The id of the item that asks for the approval.
@@ -41,6 +44,21 @@ pub(in crate::http) enum Item {
     },
     /// An item of an earlier response, by its id.
     Reference { id: String },
+}
+
+impl Item {
+    /// Returns whether the item comes from the model. Clients name the items of responses by ids.
+    pub(super) fn is_of_model(&self) -> bool {
+        match self {
+            Self::Message { role, .. } => *role == Role::Assistant,
+            Self::Output { .. } | Self::Decision { .. } => false,
+            Self::Reasoning { .. }
+            | Self::Call(_)
+            | Self::ExecutedCall { .. }
+            | Self::ApprovalRequest
+            | Self::Reference { .. } => true,
+        }
+    }
 }
 
 /// Opens sealed reasoning of a tenant.
@@ -105,9 +123,7 @@ pub(in crate::http) fn read_input(value: Value, opener: Opener<'_>, max: usize) 
     let items = match value {
         Value::String(_) => vec![serde_json::json!({"role": "user", "content": value})],
         Value::Array(items) => items,
-        _ => {
-            return Err(Problem::invalid_field("/input", "neither a string nor a list of items"));
-        }
+        _ => return Err(wrong_type("/input", "neither a string nor a list of items")),
     };
     read_list(items, opener, max, "input")
 }
@@ -138,10 +154,11 @@ pub(super) fn read_list(
 /// Reads an item; `None` for one that says nothing to the model.
 fn read_item(mut item: Value, opener: Opener<'_>, pointer: &str) -> Result<Option<Item>, Problem> {
     let Value::Object(fields) = &mut item else {
-        return Err(Problem::invalid_field(pointer, "not an item: an object"));
+        return Err(wrong_type(pointer, "not an item: an object"));
     };
     let kind = match fields.get("type") {
         Some(Value::String(kind)) => kind.clone(),
+        Some(kind) if !kind.is_null() => return Err(wrong_type(format!("{pointer}/type"), "not a string")),
         _ if fields.contains_key("role") => "message".to_owned(),
         _ if fields.contains_key("id") => "item_reference".to_owned(),
         _ => return Err(missing(pointer, "type")),
@@ -179,13 +196,14 @@ fn read_item(mut item: Value, opener: Opener<'_>, pointer: &str) -> Result<Optio
                 reason: response.reason.filter(|reason| !reason.is_empty()),
             }
         }
-        "reasoning" => return Ok(read_reasoning(decode(item, pointer)?, opener).map(Item::Reasoning)),
+        "reasoning" => return Ok(read_reasoning(decode(item, pointer)?, opener)),
         "item_reference" => {
             let Reference { id } = decode(item, pointer)?;
             Item::Reference { id }
         }
-        // The agent has its own tools, and only a response to a request for an approval counts.
-        "mcp_list_tools" | "mcp_approval_request" => return Ok(None),
+        "mcp_approval_request" => Item::ApprovalRequest,
+        // The agent has its own tools.
+        "mcp_list_tools" => return Ok(None),
         kind => {
             let words = format!("items of the type {kind:?} are not supported");
             return Err(unsupported(format!("{pointer}/type"), words));
@@ -195,10 +213,11 @@ fn read_item(mut item: Value, opener: Opener<'_>, pointer: &str) -> Result<Optio
 
 fn read_role(role: &Value, pointer: &str) -> Result<Role, Problem> {
     match role.as_str() {
+        None => Err(wrong_type(pointer, "not a string")),
         Some("user") => Ok(Role::User),
         Some("assistant") => Ok(Role::Assistant),
         Some("system" | "developer") => Ok(Role::System),
-        _ => Err(Problem::invalid_field(
+        Some(_) => Err(Problem::invalid_field(
             pointer,
             "not one of `user`, `assistant`, `system` and `developer`",
         )),
@@ -206,16 +225,10 @@ fn read_role(role: &Value, pointer: &str) -> Result<Role, Problem> {
 }
 
 fn executed_call(item: McpCall) -> Item {
-    // Providers refuse long ids of calls.
-    let id = if is_plain_id(&item.id, ToolCall::PLAIN_ID) {
-        item.id
-    } else {
-        format!("call_{}", &blake3::hash(item.id.as_bytes()).to_hex()[..24])
-    };
     let is_error = item.error.is_some();
     let text = item.output.or_else(|| item.error.as_ref().map(error_text));
     Item::ExecutedCall {
-        call: call(id, item.name, item.arguments),
+        call: call(executed_id(&item.id), item.name, item.arguments),
         content: vec![ContentPart::text(text.unwrap_or_default())],
         is_error,
     }
@@ -236,26 +249,12 @@ fn call(id: String, name: String, arguments: String) -> ToolCall {
     }
 }
 
-/// Opens sealed reasoning, or else takes its words.
-fn read_reasoning(item: Reasoning, opener: Opener<'_>) -> Option<OwnedReasoning> {
-    let opened = item
-        .encrypted_content
-        .and_then(|sealed| OwnedReasoning::open(opener.seal?, opener.tenant, &sealed));
-    opened.or_else(|| {
-        let texts = item.summary.into_iter().chain(item.content.into_iter().flatten());
-        let texts: Vec<String> = texts.map(|part| part.text).filter(|text| !text.is_empty()).collect();
-        let part = ReasoningPart {
-            text: texts.join("\n\n"),
-            ..ReasoningPart::default()
-        };
-        (!part.text.is_empty()).then_some(OwnedReasoning {
-            part,
-            provider_fields: None,
-        })
-    })
-}
-
-fn missing(pointer: &str, field: &str) -> Problem {
-    let words = format!("missing field `{field}`");
-    Problem::of_field(ProblemCode::MissingField, format!("{pointer}/{field}"), words)
+/// Reads reasoning; `None` if it has neither words nor marks. Marks that do not open are left out.
+fn read_reasoning(item: Reasoning, opener: Opener<'_>) -> Option<Item> {
+    let sealed = item.encrypted_content;
+    let marks = sealed.and_then(|sealed| Marks::open(opener.seal?, opener.tenant, &sealed));
+    let texts = item.summary.into_iter().chain(item.content.into_iter().flatten());
+    let texts: Vec<String> = texts.map(|part| part.text).filter(|text| !text.is_empty()).collect();
+    let text = texts.join("\n\n");
+    (!text.is_empty() || marks.is_some()).then_some(Item::Reasoning { text, marks })
 }

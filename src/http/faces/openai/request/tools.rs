@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::fields::{decode, unsupported};
-use crate::http::codes::ProblemCode;
+use super::fields::{decode, missing, type_of, unsupported, wrong_type};
 use crate::http::openai_settings::UnsupportedTools;
 use crate::http::problem::Problem;
 use agent::answers::ClientTool;
@@ -20,6 +19,13 @@ struct Function {
     name: String,
     description: Option<String>,
     parameters: Option<Value>,
+}
+
+/// The tools that a choice allows.
+#[derive(Debug, Deserialize)]
+struct Allowed {
+    mode: Option<String>,
+    tools: Vec<Value>,
 }
 
 /// The choice of a request.
@@ -36,16 +42,8 @@ pub(super) fn read_tools(tools: Vec<Value>, unsupported_tools: UnsupportedTools)
     let mut functions = Vec::with_capacity(tools.len());
     for (index, mut tool) in tools.into_iter().enumerate() {
         let pointer = format!("/tools/{index}");
-        let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = type_of(&tool, &pointer)?;
         if kind != "function" {
-            if kind.is_empty() {
-                let words = "missing field `type`";
-                return Err(Problem::of_field(
-                    ProblemCode::MissingField,
-                    format!("{pointer}/type"),
-                    words,
-                ));
-            }
             if unsupported_tools == UnsupportedTools::Drop {
                 continue;
             }
@@ -73,30 +71,33 @@ pub(super) fn read_choice(choice: &Value) -> Result<Choice, Problem> {
     if let Some(word) = choice.as_str() {
         return chosen(read_mode(word, pointer)?);
     }
-    match choice.get("type").and_then(Value::as_str) {
-        Some("function") => {
-            let name = named(choice).ok_or_else(|| Problem::invalid_field(pointer, "it names no function"))?;
-            chosen(ToolChoice::Tool(name.to_owned()))
-        }
-        Some("allowed_tools") => {
-            // Chat Completions has the fields below `allowed_tools`.
-            let allowed = choice.get("allowed_tools").unwrap_or(choice);
-            let mode = allowed.get("mode").and_then(Value::as_str).unwrap_or("auto");
-            let tools = allowed.get("tools").and_then(Value::as_array).into_iter().flatten();
-            Ok(Choice {
-                tool_choice: Some(read_mode(mode, "/tool_choice/mode")?),
-                allowed: Some(tools.filter_map(named).map(str::to_owned).collect()),
-            })
-        }
-        Some(kind) => {
+    if !choice.is_object() {
+        return Err(wrong_type(pointer, "neither a string nor an object"));
+    }
+    match type_of(choice, pointer)? {
+        "function" => chosen(ToolChoice::Tool(named(choice, pointer)?.to_owned())),
+        "allowed_tools" => match choice.get("allowed_tools") {
+            // Chat Completions has the fields one level below.
+            Some(allowed) => read_allowed(allowed, "/tool_choice/allowed_tools"),
+            None => read_allowed(choice, pointer),
+        },
+        kind => {
             let words = format!("a choice of the type {kind:?} is not supported");
             Err(unsupported("/tool_choice/type", words))
         }
-        None => Err(Problem::invalid_field(
-            pointer,
-            "neither a string nor an object with a `type`",
-        )),
     }
+}
+
+/// Reads the tools that a choice allows, and whether the model must call one of them.
+fn read_allowed(choice: &Value, pointer: &str) -> Result<Choice, Problem> {
+    let allowed: Allowed = decode(choice.clone(), pointer)?;
+    let mode = allowed.mode.as_deref().unwrap_or("auto");
+    let tools = allowed.tools.iter().enumerate();
+    let names = tools.map(|(index, tool)| named(tool, &format!("{pointer}/tools/{index}")).map(str::to_owned));
+    Ok(Choice {
+        tool_choice: Some(read_mode(mode, &format!("{pointer}/mode"))?),
+        allowed: Some(names.collect::<Result<_, Problem>>()?),
+    })
 }
 
 fn read_mode(word: &str, pointer: &str) -> Result<ToolChoice, Problem> {
@@ -111,10 +112,16 @@ fn read_mode(word: &str, pointer: &str) -> Result<ToolChoice, Problem> {
     }
 }
 
-/// Returns the name of a function that a choice names.
-fn named(choice: &Value) -> Option<&str> {
-    let function = choice.get("function").unwrap_or(choice);
-    function.get("name")?.as_str()
+/// Returns the name of a function that a choice names: in the choice itself, or in Chat Completions
+/// below `function`.
+fn named<'v>(choice: &'v Value, pointer: &str) -> Result<&'v str, Problem> {
+    let (function, pointer) = match choice.get("function") {
+        Some(function) => (function, format!("{pointer}/function")),
+        None => (choice, pointer.to_owned()),
+    };
+    let name = function.get("name").ok_or_else(|| missing(&pointer, "name"))?;
+    name.as_str()
+        .ok_or_else(|| wrong_type(format!("{pointer}/name"), "not a string"))
 }
 
 fn client_tool(function: Function) -> ClientTool {
@@ -131,6 +138,7 @@ fn client_tool(function: Function) -> ClientTool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::codes::ProblemCode;
 
     #[test]
     fn functions_of_both_protocols_become_tools_of_the_caller() {
@@ -170,15 +178,39 @@ mod tests {
             let read = read_choice(&choice).unwrap();
             assert_eq!((read.tool_choice, read.allowed), (Some(tool_choice), allowed));
         }
-        for (choice, pointer) in [
-            (json!("maybe"), "/tool_choice"),
-            (json!({"type": "file_search"}), "/tool_choice/type"),
-            (json!(1), "/tool_choice"),
+        for (choice, code, pointer) in [
+            (json!("maybe"), ProblemCode::InvalidField, "/tool_choice"),
+            (
+                json!({"type": "file_search"}),
+                ProblemCode::UnsupportedParameter,
+                "/tool_choice/type",
+            ),
+            (json!(1), ProblemCode::InvalidType, "/tool_choice"),
+            (json!({"type": 1}), ProblemCode::InvalidType, "/tool_choice/type"),
+            (
+                json!({"type": "function"}),
+                ProblemCode::MissingField,
+                "/tool_choice/name",
+            ),
+            (
+                json!({"type": "function", "function": {"name": 1}}),
+                ProblemCode::InvalidType,
+                "/tool_choice/function/name",
+            ),
+            (
+                json!({"type": "allowed_tools", "tools": [{"name": "f"}, {}]}),
+                ProblemCode::MissingField,
+                "/tool_choice/tools/1/name",
+            ),
+            (
+                json!({"type": "allowed_tools", "mode": 1, "tools": []}),
+                ProblemCode::InvalidType,
+                "/tool_choice/mode",
+            ),
         ] {
-            assert_eq!(
-                read_choice(&choice).unwrap_err().first_error().unwrap().pointer,
-                pointer
-            );
+            let problem = read_choice(&choice).unwrap_err();
+            assert_eq!(problem.code(), code, "{choice}");
+            assert_eq!(problem.first_error().unwrap().pointer, pointer, "{choice}");
         }
     }
 }

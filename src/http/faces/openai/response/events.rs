@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::items::OutputItem;
 use super::object::ResponseObject;
 use crate::http::faces::openai::ids::ItemId;
-use crate::http::faces::openai::stored_items::StoredPart;
+use crate::http::faces::openai::parts::StoredPart;
 
 /// An event of a stream.
 #[derive(Debug, Serialize)]

@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
+use crate::http::faces::openai::executed_calls::{McpCallItem, SERVER};
 use crate::http::faces::openai::ids::ItemId;
-use crate::http::faces::openai::stored_items::StoredPart;
-
-/// The name of the server that has the agent's tools.
-const SERVER: &str = "agent";
+use crate::http::faces::openai::parts::{ItemStatus, StoredPart};
 
 /// An item of an output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,18 +22,6 @@ pub(super) enum OutputItem {
     McpApprovalRequest(ApprovalItem),
 }
 
-/// The status of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum OutputStatus {
-    InProgress,
-    Completed,
-    /// The item was cut, or another attempt of the run does not have it.
-    Incomplete,
-    /// The call has ended with an error.
-    Failed,
-}
-
 /// The use of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,7 +35,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct MessageItem {
     pub(super) id: ItemId,
-    pub(super) status: OutputStatus,
+    pub(super) status: ItemStatus,
     pub(super) role: &'static str,
     pub(super) content: Vec<StoredPart>,
     /// Unknown before the end of the message.
@@ -71,34 +57,7 @@ pub(super) struct FunctionCallItem {
     pub(super) call_id: String,
     pub(super) name: String,
     pub(super) arguments: String,
-    pub(super) status: OutputStatus,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct McpCallItem {
-    pub(super) id: ItemId,
-    pub(super) server_label: &'static str,
-    pub(super) name: String,
-    pub(super) arguments: String,
-    pub(super) output: Option<String>,
-    pub(super) error: Option<McpError>,
-    pub(super) approval_request_id: Option<ItemId>,
-    pub(super) status: OutputStatus,
-}
-
-/// The error of a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct McpError {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    content: [McpErrorText; 1],
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct McpErrorText {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: String,
+    pub(super) status: ItemStatus,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -132,7 +91,7 @@ impl OutputItem {
 
     /// Returns the same item before its contents have arrived.
     pub(super) fn begun(&self) -> Self {
-        let status = OutputStatus::InProgress;
+        let status = ItemStatus::InProgress;
         match self.clone() {
             Self::Message(item) => Self::Message(MessageItem {
                 content: Vec::new(),
@@ -182,40 +141,10 @@ impl OutputItem {
     pub(super) fn abandoned(self) -> Self {
         match self {
             Self::Message(item) => Self::Message(MessageItem {
-                status: OutputStatus::Incomplete,
+                status: ItemStatus::Incomplete,
                 ..item
             }),
             item => item,
-        }
-    }
-}
-
-impl McpCallItem {
-    /// Makes a call that has ended with a text.
-    pub(super) fn ended(id: ItemId, name: String, arguments: String, text: String, is_error: bool) -> Self {
-        let (output, error, status) = if is_error {
-            (None, Some(McpError::new(text)), OutputStatus::Failed)
-        } else {
-            (Some(text), None, OutputStatus::Completed)
-        };
-        Self {
-            id,
-            server_label: SERVER,
-            name,
-            arguments,
-            output,
-            error,
-            approval_request_id: None,
-            status,
-        }
-    }
-}
-
-impl McpError {
-    fn new(text: String) -> Self {
-        Self {
-            kind: "mcp_tool_execution_error",
-            content: [McpErrorText { kind: "text", text }],
         }
     }
 }

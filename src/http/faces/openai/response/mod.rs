@@ -11,8 +11,10 @@
 //!
 //! | of a step | is shown | when |
 //! |---|---|---|
-//! | its words | as `reasoning` and `message` | as they arrive; JSON as a whole, at the end of the step |
-//! | a call that has ended | as `mcp_call`, or not at all | when it and the calls before it have ended |
+//! | its words | as `reasoning` and `message` | as they arrive |
+//! | its words, if the output is JSON | as one `message`, of the final response alone | at the end of the run |
+//! | its marks, for a client that asks for them | sealed in `reasoning`, after the words | at the end of the run |
+//! | a call of the agent's own tools that has ended | as `mcp_call`, or not at all | when it and the calls before it have ended |
 //! | an open call | as `function_call` or `mcp_approval_request` | at the end of the run |
 //!
 //! A call is shown as open only at the end, since the service corrects a call whose arguments do
@@ -32,12 +34,14 @@ mod writer;
 mod stream;
 
 pub(in crate::http) use self::events::WireEvent;
-pub(in crate::http) use self::object::{ResponseObject, response_of};
+pub(in crate::http) use self::object::{ResponseObject, output_items, response_of};
 pub(in crate::http) use self::projection::ResponseSettings;
 pub(in crate::http) use self::status::is_cut;
 pub(in crate::http) use self::stream::{ResponseStream, stream_of_stored};
 
 #[cfg(test)]
 mod arbitrary;
+#[cfg(test)]
+mod lint;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,13 @@ use super::items::OutputItem;
 use super::projection::{Projection, ResponseSettings};
 use super::status::{IncompleteDetails, ResponseError, ResponseStatus, status_of};
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::ids::response_id;
 use crate::http::faces::turn::Turn;
+use crate::run::read::RunMessages;
 use agent::record::{RunRecord, RunSummary};
 use values::ids::{RunId, SessionId};
+use values::json::Value;
 use values::model_ref::ModelRef;
 use values::usage::{Cost, Usage};
 
@@ -79,6 +82,20 @@ pub(in crate::http) fn response_of(
     ResponseObject::of_record(record, projection.output(turn, record), echo)
 }
 
+/// Makes the items of the output of a run, as its response shows them.
+pub(in crate::http) fn output_items(messages: &RunMessages, settings: &ResponseSettings) -> Vec<Value> {
+    let record = &messages.record;
+    let projection = Projection {
+        run_id: record.summary.run_id,
+        echo: &Echo::of_stored(record.echo.as_deref()),
+        settings,
+    };
+    let output = projection.output(&Turn::of_stored(messages), record);
+    // Only maps with other keys than texts can't be written, and an item has none.
+    let items = output.iter().map(|item| serde_json::to_value(item).unwrap_or_default());
+    items.collect()
+}
+
 impl ResponseObject {
     /// Makes the response of a run that has begun. It depends on nothing that changes later.
     pub(super) fn begun(run: &RunSummary, status: ResponseStatus, echo: &Echo) -> Self {
@@ -99,6 +116,14 @@ impl ResponseObject {
                 answered_by: None,
                 cost: None,
             },
+        }
+    }
+
+    /// Makes the response of a stream that ends before its run.
+    pub(super) fn dropped(run: &RunSummary, failure: Failure<'_>, echo: &Echo) -> Self {
+        Self {
+            error: Some(ResponseError::of_failure(failure)),
+            ..Self::begun(run, ResponseStatus::Failed, echo)
         }
     }
 

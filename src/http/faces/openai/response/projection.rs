@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use super::items::{
-    ApprovalItem, FunctionCallItem, McpCallItem, MessageItem, OutputItem, OutputStatus, Phase, ReasoningItem,
-};
+use super::items::{ApprovalItem, FunctionCallItem, MessageItem, OutputItem, Phase, ReasoningItem};
 use super::status::{ResponseStatus, status_of};
 use crate::http::faces::openai::echo::Echo;
-use crate::http::faces::openai::ids::{ItemId, ItemKind, parse_response_id};
-use crate::http::faces::openai::reasoning::OwnedReasoning;
-use crate::http::faces::openai::stored_items::StoredPart;
-use crate::http::faces::turn::{Block, BlockKind, CallResult, Turn, TurnCall, TurnStep};
+use crate::http::faces::openai::executed_calls::McpCallItem;
+use crate::http::faces::openai::ids::{ItemId, ItemKind};
+use crate::http::faces::openai::parts::{ItemStatus, StoredPart};
+use crate::http::faces::openai::reasoning::Marks;
+use crate::http::faces::turn::{Block, BlockKind, CallResult, Turn, TurnCall, TurnStep, arguments_text};
 use crate::http::openai_settings::{OpenAiSettings, OwnTools};
 use agent::record::{RunRecord, RunStatus};
 use values::ids::RunId;
-use values::message::{ContentPart, Role, joined_text};
+use values::message::{Role, joined_text};
 use values::session::{OpenCall, OpenCallKind};
 use values::tenant::TenantId;
 
@@ -51,14 +50,14 @@ impl Projection<'_> {
         }
         let open = turn.steps.last().into_iter().flat_map(|step| {
             let calls = record.open_calls.iter();
-            calls.filter_map(|call| self.open_call(step, call))
+            calls.filter_map(|call| self.open_call(step, record, call))
         });
         output.extend(open);
         output
     }
 
-    /// Returns whether reasoning is sealed at the end of the run. Then no item of a step is whole
-    /// before the step has ended.
+    /// Returns whether marks may be sealed at the end of the run. They come before the calls, so
+    /// then no call is shown before its step has ended.
     pub(super) fn seals(&self) -> bool {
         self.echo.encrypts_reasoning() && self.settings.openai.seal.is_some()
     }
@@ -70,7 +69,7 @@ impl Projection<'_> {
             BlockKind::Text | BlockKind::Refusal if self.echo.is_json() => return None,
             BlockKind::Text | BlockKind::Refusal => ItemKind::Message,
         };
-        Some(ItemId::of_block(kind, self.run_id, step.id, index))
+        Some(ItemId::of_block(kind, self.run_id, step.id, step.rank(index)))
     }
 
     /// Makes the item of a block whose words are still to come.
@@ -80,59 +79,58 @@ impl Projection<'_> {
             return Some(self.reasoning(step, index, Some(""), None));
         }
         let text = String::new();
-        Some(self.message(step, index, Block { kind, text }, (OutputStatus::InProgress, None)))
+        Some(self.message(step, index, Block { kind, text }, (ItemStatus::InProgress, None)))
     }
 
-    /// Makes the items of the reasoning before a block, without what the end of the run adds.
-    pub(super) fn reasoning_before(&self, step: &TurnStep, index: usize) -> Vec<OutputItem> {
-        let before = step.blocks.iter().enumerate().take(index);
-        let reasoning = before.filter(|(_, block)| block.kind == BlockKind::Reasoning);
-        let items = reasoning.map(|(index, block)| self.reasoning(step, index, Some(&block.text), None));
-        items.collect()
+    /// Makes the items of the blocks before one, which do not change after it has begun.
+    pub(super) fn words_before(&self, step: &TurnStep, index: usize) -> Vec<OutputItem> {
+        let state = (ItemStatus::Completed, Some(Phase::Commentary));
+        let before = 0..index.min(step.blocks.len());
+        before.filter_map(|index| self.block(step, index, state)).collect()
     }
 
     /// Makes the items of the words of a step. `end` is the record of the run if it has ended with
     /// this step.
     ///
-    /// Clients parse JSON, so it is one message, and none if it was corrected or cut.
+    /// Clients parse JSON, so it is one message, and none if it was corrected or cut. Words beside
+    /// calls are none then, since some clients parse each message. A failed run has no final
+    /// response. Marks are known only at the end, so the last item has them if it is reasoning, and
+    /// otherwise one more item of reasoning.
     pub(super) fn words(&self, step: &TurnStep, end: Option<&RunRecord>) -> Vec<OutputItem> {
-        let end_of_response = end.filter(|_| step.is_final);
+        let end_of_response = end.filter(|record| step.is_final && status_of(record) != ResponseStatus::Failed);
         let is_whole = end_of_response.is_some_and(|record| status_of(record) == ResponseStatus::Completed);
         let state = match end_of_response {
-            Some(_) if is_whole => (OutputStatus::Completed, Some(Phase::FinalAnswer)),
-            Some(_) => (OutputStatus::Incomplete, Some(Phase::FinalAnswer)),
-            None => (OutputStatus::Completed, Some(Phase::Commentary)),
+            Some(_) if is_whole => (ItemStatus::Completed, Some(Phase::FinalAnswer)),
+            Some(_) => (ItemStatus::Incomplete, Some(Phase::FinalAnswer)),
+            None => (ItemStatus::Completed, Some(Phase::Commentary)),
         };
-        let mut sealed = end.map_or_else(Vec::new, |record| self.sealed(record)).into_iter();
-        let mut items = Vec::new();
-        for (index, block) in step.blocks.iter().enumerate() {
-            match block.kind {
-                BlockKind::Reasoning => items.push(self.reasoning(step, index, Some(&block.text), sealed.next())),
-                _ if self.echo.is_json() => (),
-                _ => items.push(self.message(step, index, block.clone(), state)),
-            }
-        }
-        if self.echo.is_json() && (is_whole || !step.calls.is_empty()) {
+        let last = step.blocks.len().saturating_sub(1);
+        let mut items = self.words_before(step, last);
+        items.extend(self.block(step, last, state));
+        if self.echo.is_json() && is_whole {
             let kinds = [BlockKind::Text, BlockKind::Refusal].into_iter();
             let joined = kinds.filter_map(|kind| joined_block(step, kind));
             items.extend(joined.map(|(index, block)| self.message(step, index, block, state)));
         }
-        let unread = sealed.zip(step.blocks.len()..);
-        items.extend(unread.map(|(sealed, index)| self.reasoning(step, index, None, Some(sealed))));
+        if let Some(sealed) = end.and_then(|record| self.sealed(step, record)) {
+            match items.last_mut() {
+                Some(OutputItem::Reasoning(last)) => last.encrypted_content = Some(sealed),
+                _ => items.push(self.reasoning(step, step.blocks.len(), None, Some(sealed))),
+            }
+        }
         items
     }
 
-    /// Makes the item of a call that has ended; `None` if it is hidden, or has not ended.
+    /// Makes the item of a call that has ended; `None` if it is hidden, or has not ended. A call of
+    /// another tool than the agent's is hidden: the service has refused it, or its caller has it.
     pub(super) fn ended_call(&self, step: &TurnStep, call: &TurnCall) -> Option<OutputItem> {
         let CallResult { content, is_error } = call.result.as_ref()?;
-        if self.settings.openai.access.own_tools == OwnTools::Hide {
+        if call.is_foreign || self.settings.openai.access.own_tools == OwnTools::Hide {
             return None;
         }
         let id = |kind, run_id| ItemId::of_call(kind, run_id, step.id, &call.call_id);
-        let previous = self.echo.previous_response_id.as_deref().and_then(parse_response_id);
-        let request = previous.filter(|_| step.is_answered);
         Some(OutputItem::McpCall(McpCallItem {
-            approval_request_id: request.map(|run_id| id(ItemKind::ApprovalRequest, run_id)),
+            approval_request_id: step.left_open_by.map(|run_id| id(ItemKind::ApprovalRequest, run_id)),
             ..McpCallItem::ended(
                 id(ItemKind::McpCall, self.run_id),
                 call.name.clone(),
@@ -144,16 +142,16 @@ impl Projection<'_> {
     }
 
     /// Makes the item of an open call; `None` if these clients can't answer it.
-    fn open_call(&self, step: &TurnStep, call: &OpenCall) -> Option<OutputItem> {
+    fn open_call(&self, step: &TurnStep, record: &RunRecord, call: &OpenCall) -> Option<OutputItem> {
         let id = |kind| ItemId::of_call(kind, self.run_id, step.id, &call.call_id);
-        let (name, arguments) = (call.tool.clone(), call.arguments.to_string());
+        let (name, arguments) = (call.tool.clone(), arguments_text(record, call));
         match call.kind {
             OpenCallKind::Client => Some(OutputItem::FunctionCall(FunctionCallItem {
                 id: id(ItemKind::FunctionCall),
                 call_id: call.call_id.clone(),
                 name,
                 arguments,
-                status: OutputStatus::Completed,
+                status: ItemStatus::Completed,
             })),
             OpenCallKind::Approval => {
                 let item = ApprovalItem::new(id(ItemKind::ApprovalRequest), name, arguments);
@@ -163,29 +161,31 @@ impl Projection<'_> {
         }
     }
 
-    /// Seals the reasoning of the last completion, if the client asks for it.
-    fn sealed(&self, record: &RunRecord) -> Vec<String> {
-        let seal = self.settings.openai.seal.as_ref().filter(|_| self.seals());
-        let message = record.output.iter().rfind(|message| message.role == Role::Assistant);
-        let (Some(seal), Some(message)) = (seal, message) else {
-            return Vec::new();
-        };
-        let owned = message.content.iter().filter_map(|part| match part {
-            ContentPart::Reasoning(reasoning) if part.is_owned() => Some(OwnedReasoning {
-                part: reasoning.clone(),
-                provider_fields: message.provider_fields.clone(),
-            }),
-            _ => None,
-        });
-        owned
-            .filter_map(|owned| owned.seal(seal, &self.settings.tenant))
-            .collect()
+    /// Seals the marks of the last completion, if the client asks for them: those of the final
+    /// response, or of the step whose calls it answers.
+    fn sealed(&self, step: &TurnStep, record: &RunRecord) -> Option<String> {
+        let is_open = !record.open_calls.is_empty() && !step.is_answered;
+        let seals = self.seals() && (step.is_final || is_open);
+        let seal = self.settings.openai.seal.as_ref().filter(|_| seals)?;
+        let mut messages = record.output.iter();
+        let message = messages.rfind(|message| message.role == Role::Assistant)?;
+        Marks::of(message)?.seal(seal, &self.settings.tenant)
+    }
+
+    /// Makes the item of a block; `None` if it is written only as a whole.
+    fn block(&self, step: &TurnStep, index: usize, state: (ItemStatus, Option<Phase>)) -> Option<OutputItem> {
+        let block = step.blocks.get(index)?;
+        match block.kind {
+            BlockKind::Reasoning => Some(self.reasoning(step, index, Some(&block.text), None)),
+            _ if self.echo.is_json() => None,
+            _ => Some(self.message(step, index, block.clone(), state)),
+        }
     }
 
     fn reasoning(&self, step: &TurnStep, index: usize, text: Option<&str>, sealed: Option<String>) -> OutputItem {
         let summary = text.map(|text| StoredPart::SummaryText { text: text.to_owned() });
         OutputItem::Reasoning(ReasoningItem {
-            id: ItemId::of_block(ItemKind::Reasoning, self.run_id, step.id, index),
+            id: ItemId::of_block(ItemKind::Reasoning, self.run_id, step.id, step.rank(index)),
             summary: summary.into_iter().collect(),
             encrypted_content: sealed,
         })
@@ -196,7 +196,7 @@ impl Projection<'_> {
         step: &TurnStep,
         index: usize,
         block: Block,
-        (status, phase): (OutputStatus, Option<Phase>),
+        (status, phase): (ItemStatus, Option<Phase>),
     ) -> OutputItem {
         let part = match block.kind {
             BlockKind::Refusal => StoredPart::Refusal { refusal: block.text },
@@ -207,7 +207,7 @@ impl Projection<'_> {
             },
         };
         OutputItem::Message(MessageItem {
-            id: ItemId::of_block(ItemKind::Message, self.run_id, step.id, index),
+            id: ItemId::of_block(ItemKind::Message, self.run_id, step.id, step.rank(index)),
             status,
             role: "assistant",
             content: vec![part],

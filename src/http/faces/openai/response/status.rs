@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::http::faces::openai::failure::Failure;
 use agent::RunErrorCode as Code;
-use agent::record::{RunError, RunRecord, RunStatus};
+use agent::record::{RunRecord, RunStatus};
 use agent::state::{FinishReason, StopReason};
 
 /// The reason for a limit of tokens.
@@ -80,26 +81,20 @@ impl ResponseError {
         if status_of(record) != ResponseStatus::Failed {
             return None;
         }
-        let (code, message) = match &record.summary.error {
-            Some(RunError { code, message, .. }) => (code.as_str(), message.as_str()),
-            None => (Code::InternalError.as_str(), "the run failed"),
-        };
-        let is = |known: Code| known.as_str() == code;
-        let (code, kind) = match code {
-            _ if is(Code::ModelRateLimited) => ("rate_limit_exceeded", "rate_limit_error"),
-            _ if is(Code::ModelContextExceeded) => ("context_length_exceeded", "invalid_request_error"),
-            _ if is(Code::ModelRequestRefused) || is(Code::PromptNotRendered) => {
-                ("invalid_prompt", "invalid_request_error")
-            }
-            _ if is(Code::ModelServerError) || is(Code::InternalError) => ("server_error", "server_error"),
-            code => (code, "server_error"),
-        };
-        Some(Self {
+        Some(Self::of_failure(Failure::of_run(&record.summary)))
+    }
+
+    /// Returns an error as that of a response.
+    pub(super) fn of_failure(failure: Failure<'_>) -> Self {
+        let Failure {
+            kind, code, message, ..
+        } = failure;
+        Self {
             code: code.to_owned(),
             message: message.to_owned(),
             kind,
             param: None,
-        })
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The stream of a response: the events of a run become those of its items.
 //!
-//! An item begins when its first words arrive, or as a whole. What is written can't be taken back:
-//! after a takeover, the items in progress end as incomplete, and only the last event has what is
-//! true.
+//! An item begins when its first words arrive, or as a whole, once the item before it has ended.
+//! What is written can't be taken back: after a takeover, the item in progress ends as incomplete,
+//! and only the last event has what is true.
 
 use super::events::WireEvent;
 use super::object::ResponseObject;
@@ -10,6 +10,7 @@ use super::projection::{Projection, ResponseSettings};
 use super::status::ResponseStatus;
 use super::writer::EventWriter;
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::turn::{Turn, TurnChange, TurnReader, TurnStep};
 use agent::record::{RunEvent, RunRecord, RunSummary};
 
@@ -18,16 +19,19 @@ use agent::record::{RunEvent, RunRecord, RunSummary};
 pub(in crate::http) struct ResponseStream {
     settings: ResponseSettings,
     echo: Echo,
+    /// The run before its first event.
+    run: RunSummary,
     reader: TurnReader,
     writer: EventWriter,
 }
 
 impl ResponseStream {
     /// Makes the stream of a run, for all of its events.
-    pub(in crate::http) fn new(settings: ResponseSettings, echo: Echo) -> Self {
+    pub(in crate::http) fn new(settings: ResponseSettings, echo: Echo, run: RunSummary) -> Self {
         Self {
             settings,
             echo,
+            run,
             reader: TurnReader::default(),
             writer: EventWriter::default(),
         }
@@ -54,6 +58,27 @@ impl ResponseStream {
             Some(TurnChange::Ended(record)) => response.end(turn, record),
             None => (),
         }
+        self.writer.take()
+    }
+
+    /// Ends the stream before its run, with a failed response: clients take a stream that just ends
+    /// for complete. `after` is the number of the last event that the client has.
+    pub(in crate::http) fn drop_reader(&mut self, failure: Failure<'_>, after: Option<u64>) -> Vec<WireEvent> {
+        if let Some(after) = after {
+            self.writer.skip(after);
+        }
+        let mut response = Writing {
+            projection: Projection {
+                run_id: self.run.run_id,
+                echo: &self.echo,
+                settings: &self.settings,
+            },
+            writer: &mut self.writer,
+        };
+        response.begin(&self.run);
+        response.writer.abandon(&[]);
+        let dropped = ResponseObject::dropped(&self.run, failure, &self.echo);
+        response.writer.response("response.failed", dropped);
         self.writer.take()
     }
 }
@@ -108,10 +133,8 @@ impl Writing<'_> {
             return;
         };
         if !self.writer.has_begun(id) {
-            if !self.projection.seals() {
-                for reasoning in self.projection.reasoning_before(step, block) {
-                    self.writer.finish(reasoning);
-                }
+            for item in self.projection.words_before(step, block) {
+                self.writer.finish(item);
             }
             if let Some(item) = self.projection.begun_block(step, block) {
                 self.writer.begin(item);
@@ -123,7 +146,7 @@ impl Writing<'_> {
     /// Writes the calls that have ended, in the order of the model, and the end of the words before
     /// them.
     fn end_calls(&mut self, step: Option<&TurnStep>) {
-        // Reasoning may still be sealed, and answered calls end in any order.
+        // Marks may still come, and answered calls end in any order.
         let is_ready = |step: &&TurnStep| !self.projection.seals() && !step.is_answered;
         let Some(step) = step.filter(is_ready) else { return };
         for item in self.projection.words(step, None) {

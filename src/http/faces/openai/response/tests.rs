@@ -1,55 +1,89 @@
 //! Streams and responses of random runs, and of some that are not random.
 
-use std::collections::BTreeMap;
-
+use axum::http::StatusCode;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::{Value, json, to_value};
 
-use super::arbitrary::{CallPlan, End, Kind, Made, Plan, RUN, StepPlan, TIME, Takeover, event, plans, summary};
+use super::arbitrary::{Case, cases};
+use super::lint::{check, types};
 use super::{ResponseStream, WireEvent, response_of, stream_of_stored};
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::turn::Turn;
+use crate::http::faces::turn::arbitrary::{
+    CallPlan, End, Kind, Made, Plan, RUN, StepPlan, TIME, Takeover, event, summary,
+};
 use crate::run::read::{AnsweredStep, RunMessages};
 use agent::record::RunEvent;
+use values::session::hash_arguments;
 
 proptest! {
     #[test]
-    fn a_stream_is_in_order_and_ends_with_the_response_that_is_stored(plan in plans()) {
-        let Made { events, stored } = plan.make();
-        let sent = stream(&plan, &events);
-        let shown = check(&sent, plan.takeover.is_some());
+    fn a_stream_is_in_order_and_ends_with_the_response_that_is_stored(case in cases()) {
+        let Made { events, stored } = case.run.make();
+        let shown = check(&case, &stream(&case, &events));
         let turn = Turn::of_stored(&stored);
-        let response = response_of(&stored.record, &turn, &plan.echo(), &plan.settings());
-        prop_assert_eq!(unsealed(shown), unsealed(to_value(response).unwrap()));
+        let response = response_of(&stored.record, &turn, &case.echo(), &case.settings());
+        prop_assert_eq!(shown, to_value(response).unwrap());
     }
 
     #[test]
-    fn a_stream_of_what_is_stored_ends_alike(plan in plans()) {
-        let Made { events, stored } = plan.make();
-        let sent = stream(&plan, &events);
+    fn a_stream_shows_nothing_that_the_response_does_not_have(case in cases()) {
+        let run = Plan { takeover: None, unfinished: None, ..case.run };
+        let case = Case { run, ..case };
+        let sent = stream(&case, &case.run.make().events);
+        if case.run.end != End::Cancelled {
+            let added = sent.iter().filter(|event| event["type"] == "response.output_item.added");
+            prop_assert_eq!(added.count(), output(&sent).len());
+        }
+    }
+
+    #[test]
+    fn a_stream_of_what_is_stored_ends_alike(case in cases()) {
+        let Made { events, stored } = case.run.make();
+        let sent = stream(&case, &events);
         let turn = Turn::of_stored(&stored);
-        let again = stream_of_stored(&stored.record, &turn, &plan.echo(), &plan.settings());
-        let again = values(&again);
-        prop_assert_eq!(unsealed(check(&again, false)), unsealed(check(&sent, plan.takeover.is_some())));
+        let again = values(&stream_of_stored(&stored.record, &turn, &case.echo(), &case.settings()));
+        prop_assert_eq!(check(&case, &again), check(&case, &sent));
         prop_assert_eq!(&again[0], &sent[0]);
     }
 
     #[test]
-    fn a_replay_is_the_same_to_the_byte(plan in plans()) {
-        // Each seal is another text.
-        let plan = Plan { seals: false, ..plan };
-        let events = plan.make().events;
+    fn a_replay_is_the_same_to_the_byte(case in cases()) {
+        let events = case.run.make().events;
         let bytes = || {
-            let mut stream = ResponseStream::new(plan.settings(), plan.echo());
+            let mut stream = new_stream(&case, case.echo());
             let sent: Vec<_> = events.iter().flat_map(|event| stream.read(event)).collect();
             serde_json::to_vec(&sent).unwrap()
         };
         prop_assert_eq!(bytes(), bytes());
     }
+
+    #[test]
+    fn a_reader_that_is_dropped_gets_a_failed_response(case in cases(), at in any::<Index>()) {
+        let events = case.run.make().events;
+        let failure = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "stream_dropped", "too slow");
+        let mut stream = new_stream(&case, case.echo());
+        let mut sent: Vec<_> = events[..at.index(events.len())].iter().flat_map(|event| stream.read(event)).collect();
+        sent.extend(stream.drop_reader(failure, None));
+        let response = check(&case, &values(&sent));
+        prop_assert_eq!(&response["status"], "failed");
+        prop_assert_eq!(&response["error"]["code"], "stream_dropped");
+        // A client that has some events gets the end alone.
+        let rest = values(&new_stream(&case, case.echo()).drop_reader(failure, Some(7)));
+        prop_assert_eq!(types(&rest), ["failed"]);
+        prop_assert_eq!(&rest[0]["sequence_number"], 8);
+    }
 }
 
-fn stream(plan: &Plan, events: &[RunEvent]) -> Vec<Value> {
-    let mut stream = ResponseStream::new(plan.settings(), plan.echo());
+fn new_stream(case: &Case, echo: Echo) -> ResponseStream {
+    let run = serde_json::from_value(summary("running")).unwrap();
+    ResponseStream::new(case.settings(), echo, run)
+}
+
+fn stream(case: &Case, events: &[RunEvent]) -> Vec<Value> {
+    let mut stream = new_stream(case, case.echo());
     let sent: Vec<_> = events.iter().flat_map(|event| stream.read(event)).collect();
     assert!(
         sent.iter()
@@ -62,108 +96,15 @@ fn values(events: &[WireEvent]) -> Vec<Value> {
     events.iter().map(|event| to_value(event).unwrap()).collect()
 }
 
-/// Replaces seals, which are random.
-fn unsealed(mut response: Value) -> Value {
-    for item in response["output"].as_array_mut().unwrap() {
-        if let Some(sealed) = item.get_mut("encrypted_content") {
-            *sealed = json!("sealed");
-        }
-    }
-    response
-}
-
-/// Checks the order of the events as strict clients do. Returns the response of the last.
-fn check(events: &[Value], is_taken_over: bool) -> Value {
-    let count = events.len();
-    let mut items: Vec<Item> = Vec::new();
-    for (index, event) in events.iter().enumerate() {
-        assert_eq!(event["sequence_number"], index);
-        let kind = event["type"].as_str().unwrap();
-        if let Some(response) = event.get("response") {
-            let is_edge = index < 3 || index + 1 == count;
-            assert!(is_edge && response["id"] == events[0]["response"]["id"], "{event}");
-        } else {
-            read_item_event(&mut items, kind, event);
-        }
-    }
-    assert_eq!(
-        (&events[0]["type"], &events[0]["response"]["output"]),
-        (&json!("response.created"), &json!([]))
-    );
-    let last = &events[count - 1];
-    let ends = ["response.completed", "response.incomplete", "response.failed"];
-    assert!(ends.contains(&last["type"].as_str().unwrap()));
-    let response = last["response"].clone();
-    let mut before = None;
-    for item in response["output"].as_array().unwrap() {
-        let index = items.iter().position(|shown| shown.id == item["id"]).unwrap();
-        assert!(before < Some(index), "the order of {item}");
-        before = Some(index);
-        if !is_taken_over {
-            assert_eq!(items[index].done.as_ref(), Some(item));
-        }
-    }
-    assert!(items.iter().all(|item| item.done.is_some()), "an item has not ended");
-    response
-}
-
-/// An item as a client collects it.
-struct Item {
-    id: Value,
-    kind: Value,
-    text: BTreeMap<&'static str, String>,
-    done: Option<Value>,
-}
-
-fn read_item_event(items: &mut Vec<Item>, kind: &str, event: &Value) {
-    let index = usize::try_from(event["output_index"].as_u64().unwrap()).unwrap();
-    if kind == "response.output_item.added" {
-        let item = &event["item"];
-        assert!(
-            items.len() == index && items.iter().all(|other| other.id != item["id"]),
-            "{event}"
-        );
-        items.push(Item {
-            id: item["id"].clone(),
-            kind: item["type"].clone(),
-            text: BTreeMap::new(),
-            done: None,
-        });
-        return;
-    }
-    let item = &mut items[index];
-    assert_eq!(item.done, None, "{event} after the end");
-    if kind == "response.output_item.done" {
-        assert_eq!((&event["item"]["id"], &event["item"]["type"]), (&item.id, &item.kind));
-        item.done = Some(event["item"].clone());
-        return;
-    }
-    assert_eq!(event["item_id"], item.id);
-    let streamed = if kind.contains("arguments") {
-        "arguments"
-    } else {
-        "words"
-    };
-    if let Some(delta) = event.get("delta") {
-        item.text.entry(streamed).or_default().push_str(delta.as_str().unwrap());
-    }
-    let whole = ["text", "refusal", "arguments"]
-        .into_iter()
-        .find_map(|field| event.get(field));
-    if let Some(whole) = whole {
-        assert_eq!(item.text[streamed], whole.as_str().unwrap());
-    }
-}
-
-fn plan(steps: Vec<StepPlan>, end: End) -> Plan {
-    Plan {
+fn case(steps: Vec<StepPlan>, end: End) -> Case {
+    Case::new(Plan {
+        answers: Vec::new(),
         steps,
         end,
+        unfinished: None,
         takeover: None,
         is_json: false,
-        seals: false,
-        hides_calls: false,
-    }
+    })
 }
 
 fn step(words: &[(Kind, &str)], calls: &[CallPlan]) -> StepPlan {
@@ -171,14 +112,8 @@ fn step(words: &[(Kind, &str)], calls: &[CallPlan]) -> StepPlan {
         words: words.iter().map(|(kind, word)| (*kind, (*word).to_owned())).collect(),
         calls: calls.to_vec(),
         is_reversed: true,
+        ..StepPlan::default()
     }
-}
-
-fn types(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap().trim_start_matches("response."))
-        .collect()
 }
 
 fn output(events: &[Value]) -> &Vec<Value> {
@@ -187,10 +122,10 @@ fn output(events: &[Value]) -> &Vec<Value> {
 
 #[test]
 fn a_response_has_every_field_of_the_specification() {
-    let made = plan(vec![step(&[(Kind::Text, "a")], &[])], End::Completed).make();
-    let settings = plan(Vec::new(), End::Completed).settings();
-    let turn = Turn::of_stored(&made.stored);
-    let response = to_value(response_of(&made.stored.record, &turn, &Echo::default(), &settings)).unwrap();
+    let case = case(vec![step(&[(Kind::Text, "a")], &[])], End::Completed);
+    let stored = case.run.make().stored;
+    let turn = Turn::of_stored(&stored);
+    let response = to_value(response_of(&stored.record, &turn, &Echo::default(), &case.settings())).unwrap();
     let fields = "id object created_at completed_at status incomplete_details model previous_response_id instructions \
                   output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty \
                   frequency_penalty top_logprobs temperature reasoning usage max_output_tokens max_tool_calls store \
@@ -222,11 +157,11 @@ fn a_response_has_every_field_of_the_specification() {
 #[test]
 fn words_arrive_at_once_and_calls_when_they_have_ended() {
     let calls = [CallPlan::Succeeds, CallPlan::Client];
-    let plan = plan(
+    let case = case(
         vec![step(&[(Kind::Reasoning, "a"), (Kind::Text, "b")], &calls)],
         End::Completed,
     );
-    let sent = stream(&plan, &plan.make().events);
+    let sent = stream(&case, &case.run.make().events);
     assert_eq!(
         types(&sent),
         [
@@ -264,28 +199,98 @@ fn words_arrive_at_once_and_calls_when_they_have_ended() {
     );
     assert_eq!(
         (&output[3]["call_id"], &output[3]["arguments"]),
-        (&json!("call_1"), &json!(r#"{"x":1}"#))
+        (&json!("call_1"), &json!(r#"{"x": 1}"#)),
+        "as the model wrote them"
     );
+    assert_eq!(output[2]["arguments"], r#"{"x": 0}"#);
+}
+
+/// Returns the items of a stream whose client includes encrypted reasoning: the type of each, the
+/// text of a summary, and whether it has encrypted reasoning.
+fn sealed_items(steps: Vec<StepPlan>) -> Vec<(String, Value, bool)> {
+    let mut case = case(steps, End::Completed);
+    case.seals = true;
+    let sent = stream(&case, &case.run.make().events);
+    check(&case, &sent);
+    let item = |item: &Value| {
+        let (kind, sealed) = (item["type"].as_str().unwrap(), &item["encrypted_content"]);
+        (kind.to_owned(), item["summary"][0]["text"].clone(), sealed.is_string())
+    };
+    output(&sent).iter().map(item).collect()
 }
 
 #[test]
-fn json_is_one_message_and_a_corrected_one_is_not_shown() {
+fn marks_follow_the_words_and_come_before_the_calls() {
+    let item = |kind: &str, text: Value, is_sealed| (kind.to_owned(), text, is_sealed);
+    let (said, calls) = ([(Kind::Reasoning, "a"), (Kind::Text, "b")], [CallPlan::Client]);
+    let thought = item("reasoning", json!("a"), false);
+    let message = item("message", Value::Null, false);
+    let marks = item("reasoning", Value::Null, true);
+    let call = item("function_call", Value::Null, false);
+    // A step after which the run goes on has no marks.
+    let found = sealed_items(vec![step(&said, &[CallPlan::Succeeds]), step(&said, &calls)]);
+    let executed = item("mcp_call", Value::Null, false);
+    let expected = [&thought, &message, &executed, &thought, &message, &marks, &call];
+    assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+    let found = sealed_items(vec![step(&said[..1], &calls)]);
+    assert_eq!(found, [item("reasoning", json!("a"), true), call]);
+    assert_eq!(sealed_items(vec![step(&[(Kind::HiddenReasoning, "a")], &[])]), [marks]);
+    let found = sealed_items(vec![step(&[(Kind::PlainReasoning, "a"), (Kind::Text, "b")], &[])]);
+    assert_eq!(found, [thought, message], "the provider needs nothing back");
+}
+
+#[test]
+fn a_message_ends_before_the_next_item_begins() {
     let words = [(Kind::Text, "a"), (Kind::Reasoning, "b"), (Kind::Text, "c")];
-    let mut plan = plan(vec![step(&words, &[]), step(&words, &[])], End::Completed);
-    plan.is_json = true;
-    let sent = stream(&plan, &plan.make().events);
+    let case = case(vec![step(&words, &[])], End::Completed);
+    let sent = stream(&case, &case.run.make().events);
+    check(&case, &sent);
+    let phases: Vec<_> = output(&sent).iter().map(|item| item["phase"].clone()).collect();
+    assert_eq!(phases, [json!("commentary"), Value::Null, json!("final_answer")]);
+}
+
+#[test]
+fn arguments_that_a_hook_has_changed_are_shown_as_changed() {
+    let case = case(vec![step(&[], &[CallPlan::Approval])], End::Completed);
+    let stored = case.run.make().stored;
+    let mut record = to_value(&stored.record).unwrap();
+    record["open_calls"][0]["arguments"] = json!({"x": 7});
+    record["open_calls"][0]["arguments_hash"] = to_value(hash_arguments(&json!({"x": 7}))).unwrap();
+    let record = serde_json::from_value(record).unwrap();
+    let turn = Turn::of_stored(&stored);
+    let response = to_value(response_of(&record, &turn, &case.echo(), &case.settings())).unwrap();
+    assert_eq!(response["output"][0]["arguments"], r#"{"x":7}"#);
+}
+
+#[test]
+fn json_is_one_message_of_the_final_response_alone() {
+    let words = [(Kind::Text, "a"), (Kind::Reasoning, "b"), (Kind::Text, "c")];
+    let (called, said) = (step(&words, &[CallPlan::Succeeds]), step(&words, &[]));
+    let mut case = case(vec![called, said.clone(), said], End::Completed);
+    case.run.is_json = true;
+    let sent = stream(&case, &case.run.make().events);
     let shown: Vec<_> = output(&sent).iter().map(|item| &item["type"]).collect();
-    assert_eq!(shown, ["reasoning", "reasoning", "message"]);
+    assert_eq!(shown, ["reasoning", "mcp_call", "reasoning", "reasoning", "message"]);
     let added = sent.iter().find(|event| event["item"]["type"] == "message").unwrap();
     assert_eq!(added["item"]["phase"], "final_answer");
-    assert_eq!(output(&sent)[2]["content"][0]["text"], "ac");
+    assert_eq!(output(&sent)[4]["content"][0]["text"], "ac");
+}
+
+#[test]
+fn a_call_that_no_tool_of_the_agent_got_is_not_shown() {
+    let called = step(&[], &[CallPlan::Refused, CallPlan::Fails]);
+    let case = case(vec![called, step(&[(Kind::Text, "a")], &[])], End::Completed);
+    let sent = stream(&case, &case.run.make().events);
+    let shown: Vec<_> = output(&sent).iter().map(|item| &item["type"]).collect();
+    assert_eq!(shown, ["mcp_call", "message"]);
 }
 
 #[test]
 fn a_lost_step_ends_as_incomplete_and_its_ids_are_not_used_again() {
-    let mut plan = plan(vec![step(&[(Kind::Text, "a")], &[])], End::Completed);
-    plan.takeover = Some(Takeover::Again);
-    let sent = stream(&plan, &plan.make().events);
+    let said = step(&[(Kind::Text, "a")], &[]);
+    let mut case = case(vec![said.clone()], End::Completed);
+    case.run.takeover = Some(Takeover::Again(0, vec![said]));
+    let sent = stream(&case, &case.run.make().events);
     let done: Vec<_> = sent
         .iter()
         .filter(|event| event["type"] == "response.output_item.done")
@@ -305,8 +310,8 @@ fn the_end_of_a_run_is_the_status_of_its_response() {
         (End::Failed, "failed", "failed", json!(null)),
         (End::Cancelled, "incomplete", "cancelled", json!(null)),
     ] {
-        let plan = plan(vec![step(&[(Kind::Text, "a")], &[])], end);
-        let sent = stream(&plan, &plan.make().events);
+        let case = case(vec![step(&[(Kind::Text, "a")], &[])], end);
+        let sent = stream(&case, &case.run.make().events);
         let response = &sent[sent.len() - 1]["response"];
         assert_eq!(
             (types(&sent)[sent.len() - 1], &response["status"]),
@@ -323,11 +328,11 @@ fn the_end_of_a_run_is_the_status_of_its_response() {
 fn a_run_that_is_cancelled_in_the_queue_has_a_whole_stream() {
     let mut cancelled = summary("cancelled");
     cancelled["output"] = json!([]);
-    let mut plan = plan(Vec::new(), End::Cancelled);
-    plan.takeover = Some(Takeover::Again);
-    let sent = stream(&plan, &[event(1, "run.cancelled", &cancelled)]);
+    let mut case = case(Vec::new(), End::Cancelled);
+    case.run.takeover = Some(Takeover::Pending(0));
+    let sent = stream(&case, &[event(1, "run.cancelled", &cancelled)]);
+    check(&case, &sent);
     assert_eq!(types(&sent), ["created", "queued", "in_progress", "incomplete"]);
-    check(&sent, false);
 }
 
 /// The run before has left `call_0` and `call_1` open: the service has executed the first, and the
@@ -335,8 +340,8 @@ fn a_run_that_is_cancelled_in_the_queue_has_a_whole_stream() {
 #[test]
 fn an_approved_call_names_its_request_and_results_of_the_caller_are_no_output() {
     let calls = [CallPlan::Approval, CallPlan::Client];
-    let first = plan(vec![step(&[(Kind::Text, "a")], &calls)], End::Completed);
-    let made = first.make();
+    let first = case(vec![step(&[(Kind::Text, "a")], &calls)], End::Completed);
+    let made = first.run.make();
     let sent = stream(&first, &made.events);
     let request = &output(&sent)[1];
     assert_eq!(request["type"], "mcp_approval_request");
@@ -344,14 +349,13 @@ fn an_approved_call_names_its_request_and_results_of_the_caller_are_no_output() 
     let mut record = summary("completed");
     record["output"] = json!([]);
     let answered = answered_step(&made);
-    let echo = Echo {
-        previous_response_id: Some(format!("resp_{}", RUN.replace('-', ""))),
-        ..Echo::default()
-    };
+    // A request that continues a conversation does not name the response.
+    let echo = Echo::default();
     let events = answered_events(&answered["step_id"], &record);
     let stored = RunMessages {
         record: serde_json::from_value(record).unwrap(),
         answered: Some(AnsweredStep {
+            run_id: serde_json::from_value(json!(RUN)).unwrap(),
             step: serde_json::from_value(answered).unwrap(),
             open_calls: vec!["call_0".to_owned(), "call_1".to_owned()],
         }),
@@ -362,9 +366,9 @@ fn an_approved_call_names_its_request_and_results_of_the_caller_are_no_output() 
     let response = to_value(response_of(&stored.record, &turn, &echo, &first.settings())).unwrap();
     let calls = response["output"].as_array().unwrap();
     assert_eq!((calls.len(), &calls[0]["approval_request_id"]), (1, &request["id"]));
-    let mut stream = ResponseStream::new(first.settings(), echo);
+    let mut stream = new_stream(&first, echo);
     let sent: Vec<_> = events.iter().flat_map(|event| stream.read(event)).collect();
-    assert_eq!(check(&values(&sent), false), response);
+    assert_eq!(check(&first, &values(&sent)), response);
 }
 
 /// The only step of a run, as the run stores it that has answered its calls.
@@ -392,11 +396,11 @@ fn answered_events(step_id: &Value, record: &Value) -> Vec<RunEvent> {
     let ended = |index: usize, verdict: &str| {
         json!({
             "step_number": 1, "call_id": format!("call_{index}"), "name": "f",
-            "arguments": format!(r#"{{"x":{index}}}"#), "content": [{"type": "text", "text": "good"}],
+            "arguments": format!(r#"{{"x": {index}}}"#), "content": [{"type": "text", "text": "good"}],
             "is_error": false, "verdict": verdict, "duration_ms": 1,
         })
     };
-    let begun = json!({"step_number": 1, "step_id": step_id, "started_at": TIME});
+    let begun = json!({"step_number": 1, "step_id": step_id, "started_at": TIME, "left_open_by": RUN});
     let completed = json!({
         "step_number": 1, "step_id": step_id, "step_type": "tool_execution", "finish_reason": null, "usage": {},
         "duration_ms": 1,

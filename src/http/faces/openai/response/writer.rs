@@ -1,13 +1,13 @@
-//! Writes the events of items. Each item begins once and ends once, and its events between these
-//! have the same id and index.
+//! Writes the events of items. Each item begins once and ends once, before the next one begins, and
+//! its events between these have the same id and index.
 
 use std::collections::BTreeSet;
 
 use super::events::{EventFields, ItemPointer, WireEvent};
-use super::items::{OutputItem, OutputStatus};
+use super::items::OutputItem;
 use super::object::ResponseObject;
 use crate::http::faces::openai::ids::ItemId;
-use crate::http::faces::openai::stored_items::StoredPart;
+use crate::http::faces::openai::parts::{ItemStatus, StoredPart};
 
 /// Writes the events of a stream and numbers them.
 #[derive(Debug, Default)]
@@ -16,8 +16,8 @@ pub(super) struct EventWriter {
     count: u64,
     /// The number of items that have begun.
     items: usize,
-    /// The items that have begun and not ended, oldest first.
-    open: Vec<OpenItem>,
+    /// The item that has begun and not ended.
+    open: Option<OpenItem>,
     /// The items that have ended.
     done: BTreeSet<ItemId>,
     written: Vec<WireEvent>,
@@ -37,9 +37,14 @@ impl EventWriter {
         self.count == 0
     }
 
+    /// Continues after an event that a client has, if its number is higher.
+    pub(super) fn skip(&mut self, last: u64) {
+        self.count = self.count.max(last.saturating_add(1));
+    }
+
     /// Returns whether an item has begun.
     pub(super) fn has_begun(&self, id: ItemId) -> bool {
-        self.done.contains(&id) || self.open.iter().any(|open| open.item.id() == id)
+        self.done.contains(&id) || self.open.as_ref().is_some_and(|open| open.item.id() == id)
     }
 
     /// Takes the events that were written.
@@ -53,15 +58,15 @@ impl EventWriter {
         self.write(name, EventFields::Response { response });
     }
 
-    /// Begins an item whose part is still empty.
+    /// Begins an item whose part is still empty. The item before it must have ended.
     pub(super) fn begin(&mut self, item: OutputItem) {
         let output_index = self.write_begun(&item);
-        self.open.push(OpenItem { output_index, item });
+        self.open = Some(OpenItem { output_index, item });
     }
 
     /// Adds words to an item, unless it has ended.
     pub(super) fn add(&mut self, id: ItemId, words: &str) {
-        let Some(open) = self.open.iter_mut().find(|open| open.item.id() == id) else {
+        let Some(open) = self.open.as_mut().filter(|open| open.item.id() == id) else {
             return;
         };
         open.item.push(words);
@@ -77,9 +82,8 @@ impl EventWriter {
         if !self.done.insert(id) {
             return;
         }
-        let open = self.open.iter().position(|open| open.item.id() == id);
-        let output_index = match open {
-            Some(at) => self.open.remove(at).output_index,
+        let output_index = match self.open.take_if(|open| open.item.id() == id) {
+            Some(open) => open.output_index,
             None => self.write_contents(&item),
         };
         if let Some(part) = item.part().cloned() {
@@ -89,11 +93,11 @@ impl EventWriter {
         self.write("response.output_item.done", fields);
     }
 
-    /// Ends the items that are open and not part of the output.
+    /// Ends the item in progress, unless it is part of the output.
     pub(super) fn abandon(&mut self, output: &[OutputItem]) {
         let is_lost = |item: &&OutputItem| output.iter().all(|other| other.id() != item.id());
-        let lost = self.open.iter().map(|open| &open.item).filter(is_lost);
-        for item in lost.cloned().collect::<Vec<_>>() {
+        let lost = self.open.as_ref().map(|open| &open.item).filter(is_lost);
+        if let Some(item) = lost.cloned() {
             self.finish(item.abandoned());
         }
     }
@@ -141,7 +145,7 @@ impl EventWriter {
                 self.write("response.mcp_call.in_progress", EventFields::Progress(at));
                 let names = ["response.mcp_call_arguments.delta", "response.mcp_call_arguments.done"];
                 self.write_arguments(names, at, &call.name, &call.arguments);
-                let end = if call.status == OutputStatus::Failed {
+                let end = if call.status == ItemStatus::Failed {
                     "response.mcp_call.failed"
                 } else {
                     "response.mcp_call.completed"

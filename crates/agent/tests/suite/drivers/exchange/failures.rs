@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use agent::ports::{ModelAddress, ModelError, ModelErrorClass};
+use agent::AgentEvent;
+use agent::ports::{ModelAddress, ModelError, ModelErrorClass, ModelEvent};
 use agent::state::{ExecutionStatus, FinishReason};
 use serde_json::{Value, json};
 use test_support::fake_model::{Beat, completed, text, usage};
@@ -47,6 +48,44 @@ async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_messa
     let expected = json!({"message": "model call failed", "model": "fake/one", "class": "model_server_error", "status": 503,
         "url": "https://models.test:8443/v1/one", "cause": "connection reset"});
     assert_eq!(reported, [expected]);
+}
+
+#[tokio::test]
+async fn the_words_before_a_failure_are_stored_in_the_order_of_their_events() {
+    let reasoning = |text: &str| Beat::Event(ModelEvent::ReasoningDelta { text: text.to_owned() });
+    let refusal = |text: &str| Beat::Event(ModelEvent::RefusalDelta { text: text.to_owned() });
+    let call = Beat::Event(ModelEvent::ToolCallStarted {
+        index: 0,
+        id: "c1".to_owned(),
+        name: "echo".to_owned(),
+    });
+    let fails = Beat::Fail(ModelErrorClass::Server, "broken");
+    let beats = vec![
+        text("a"),
+        reasoning("b"),
+        text("c"),
+        call,
+        text("d"),
+        refusal("e"),
+        fails,
+    ];
+    let setup = Setup::new([beats]);
+    let state = setup.run().await;
+    let parts = state.current_response().iter().flat_map(|message| &message.content);
+    let stored: Vec<_> = parts
+        .map(|part| match part {
+            ContentPart::Text(part) => format!("text {}", part.text),
+            ContentPart::Reasoning(part) => format!("reasoning {}", part.text),
+            ContentPart::Refusal { text } => format!("refusal {text}"),
+            part => panic!("{part:?}"),
+        })
+        .collect();
+    assert_eq!(stored, ["text a", "reasoning b", "text cd", "refusal e"]);
+    let emitted = setup.events.events().into_iter().filter_map(|event| match event {
+        AgentEvent::MessageDelta { text, .. } | AgentEvent::ReasoningDelta { text, .. } => Some(text),
+        _ => None,
+    });
+    assert_eq!(emitted.collect::<String>(), "abcde");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use store::queue::{
     Acceptance, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,
 };
 use store::runs::{Recorded, RunEnd};
-use store::sessions::{Commit, Committed};
+use store::sessions::{Commit, Committed, ThreadMove};
 use test_support::drafts::{now, object, run_end, run_id, run_record, session_id, step};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
@@ -181,7 +181,7 @@ pub(crate) fn commit_of(fixture: &Fixture, leased: &LeasedRun) -> Commit {
     commit.draft.run_id = Some(leased.lease.run_id);
     commit.draft.session_id = leased.summary.session_id;
     let thread = leased.summary.thread.clone().filter(|_| leased.moves_thread);
-    commit.thread = thread;
+    commit.thread = thread.map(ThreadMove::at_end);
     commit.run = Some(RunEnd {
         lease: Some(leased.lease.clone()),
         ..end_of(&leased.summary, RunStatus::Completed)

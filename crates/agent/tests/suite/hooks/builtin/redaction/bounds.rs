@@ -108,6 +108,7 @@ fn subjects(text: &str) -> [(HookPoint, HookSubject); 5] {
         started_at: SystemClock.now(),
         completed_at: SystemClock.now(),
         verdict: ToolVerdict::Executed,
+        is_foreign: false,
         trace: ToolTrace::default(),
     };
     let decision = ToolDecision::Execute;
