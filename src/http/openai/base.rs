@@ -121,7 +121,7 @@ impl Base {
     ) -> Result<RunRequest, Problem> {
         let mut given = Given {
             outputs: arranged.outputs,
-            has_messages: !arranged.messages.is_empty(),
+            may_skip: request.thread.is_some() && !arranged.messages.is_empty(),
             ..Given::default()
         };
         if !arranged.decisions.is_empty() {

@@ -48,8 +48,6 @@ pub(in crate::http) struct Echo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) prompt_cache_retention: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::http) prompt_cache_options: Option<Object>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) user: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::http) include: Vec<String>,
@@ -96,7 +94,6 @@ impl Default for Echo {
             safety_identifier: None,
             prompt_cache_key: None,
             prompt_cache_retention: None,
-            prompt_cache_options: None,
             user: None,
             include: Vec::new(),
         }

@@ -58,7 +58,7 @@ fn words_of(record: &StepRecord, kind: ItemKind, number: u32, is_json: bool) -> 
     let blocks = step.blocks.iter().enumerate();
     let mut blocks = blocks.filter(|(_, block)| is_sort(block));
     let Some((at, block)) = blocks.nth(number as usize) else {
-        // Reasoning after the last block has the marks of the completion, and no words.
+        // Reasoning that is no block has the marks of the completion, and no words.
         let completions = record.messages.iter();
         let completions = completions.filter(|message| kind == ItemKind::Reasoning && message.role == Role::Assistant);
         return completions.map(|message| (message.id, message.content.len())).collect();

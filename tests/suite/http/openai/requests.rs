@@ -244,7 +244,7 @@ async fn unknown_fields_and_fields_without_effect_are_accepted(database: TestDat
     assert_eq!(super::text(&response), "echo: hi");
     assert_members!(response, {
         "user": "u", "service_tier": "auto", "safety_identifier": "s", "prompt_cache_key": "k",
-        "prompt_cache_retention": "24h", "prompt_cache_options": {"mode": "implicit"}, "truncation": "auto",
+        "prompt_cache_retention": "24h", "truncation": "auto",
         "reasoning": {"effort": null, "summary": "auto"}, "top_logprobs": 0, "presence_penalty": 0.0,
         "text": {"verbosity": "low", "format": {"type": "text"}},
     });

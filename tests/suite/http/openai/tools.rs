@@ -21,7 +21,7 @@ on_every_database! {
     an_approval_names_the_response_that_it_continues,
     a_call_of_a_deleted_response_can_be_approved,
     a_denial_reaches_the_model,
-    a_message_alone_denies_what_needs_an_approval,
+    a_message_to_a_conversation_denies_what_needs_an_approval,
     a_call_that_needs_an_approval_fails_a_response_that_is_not_stored,
 }
 
@@ -261,11 +261,17 @@ async fn a_denial_reaches_the_model(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_message_alone_denies_what_needs_an_approval(database: TestDatabase) {
+async fn a_message_to_a_conversation_denies_what_needs_an_approval(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
-    let (first, _) = asks_for_approval(&app).await;
+    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
+    let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
+    let first = app
+        .response(&json!({"input": calls, "conversation": conversation}))
+        .await;
+    let branch = json!({"input": "go on", "previous_response_id": first["id"]});
+    assert_error(&app.respond(&branch).await, 400, "invalid_answers", &json!("input"));
     let next = app
-        .response(&json!({"input": "go on", "previous_response_id": first["id"]}))
+        .response(&json!({"input": "go on", "conversation": conversation}))
         .await;
     assert_eq!(text(&next), "echo: go on");
     assert_eq!(

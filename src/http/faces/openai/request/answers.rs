@@ -1,8 +1,8 @@
 //! Answers to the open calls of the session that a request continues.
 //!
 //! A client answers all of them at once. It sends no hash of the arguments, so the answer is about
-//! the arguments that are stored. A client that can't decide about calls sends a message instead,
-//! which denies them.
+//! the arguments that are stored. A client that can't decide about calls sends a message to their
+//! thread instead, which denies them.
 
 use std::collections::BTreeMap;
 
@@ -33,21 +33,21 @@ pub(in crate::http) struct Verdict {
 pub(in crate::http) struct Given {
     pub(in crate::http) outputs: Vec<Output>,
     pub(in crate::http) verdicts: BTreeMap<String, Verdict>,
-    /// Whether the request has new messages, too.
-    pub(in crate::http) has_messages: bool,
+    /// Whether the request has new messages for a thread. Without them, the thread would be stuck.
+    pub(in crate::http) may_skip: bool,
 }
 
 impl Given {
     /// Returns whether the client goes on without the open calls: it sends messages alone, and not
     /// all of the calls are for tools of its own.
     fn skips(&self, open: &[OpenCall]) -> bool {
-        let is_message_alone = self.has_messages && self.outputs.is_empty() && self.verdicts.is_empty();
+        let is_message_alone = self.may_skip && self.outputs.is_empty() && self.verdicts.is_empty();
         is_message_alone && open.iter().any(|call| call.kind != OpenCallKind::Client)
     }
 }
 
 /// Makes the answers to open calls. Calls that have expired need none. Messages alone deny all
-/// calls, if one of them needs a decision or input.
+/// calls on a thread, if one of them needs a decision or input.
 pub(in crate::http) fn answers_to(
     open: &[OpenCall],
     mut given: Given,
@@ -161,7 +161,7 @@ mod tests {
                 content,
             }],
             verdicts: BTreeMap::from([("c".to_owned(), verdict)]),
-            has_messages: true,
+            may_skip: true,
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_message_alone_denies_calls_that_need_a_decision() {
         let messages_alone = || Given {
-            has_messages: true,
+            may_skip: true,
             ..Given::default()
         };
         let of = |kind| open(kind, &json!(true));

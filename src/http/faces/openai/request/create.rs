@@ -16,7 +16,7 @@ use values::ids::RunId;
 use values::json::{Object, Value};
 
 /// Fields that the service accepts and that have no effect.
-const IGNORED: [&str; 2] = ["background_options", "stream_options"];
+const IGNORED: [&str; 3] = ["background_options", "prompt_cache_options", "stream_options"];
 /// Fields that ask for something that agents do not do.
 const UNSUPPORTED: [&str; 9] = [
     "access_programs",
@@ -80,7 +80,6 @@ impl CreateResponse {
             safety_identifier: fields.take("safety_identifier")?,
             prompt_cache_key: fields.take("prompt_cache_key")?,
             prompt_cache_retention: fields.take("prompt_cache_retention")?,
-            prompt_cache_options: fields.take("prompt_cache_options")?,
             user: fields.take("user")?,
             include: fields.take("include")?.unwrap_or_default(),
             ..default

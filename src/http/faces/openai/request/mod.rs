@@ -6,7 +6,7 @@
 //! chat.rs          a request for a completion        ┘ items.rs, content.rs: the input
 //! conversation.rs  a request for a conversation
 //! decided.rs       items ─▶ the base of a request that names none
-//! history.rs       items ─▶ messages, results and decisions
+//! history/         items ─▶ messages, results and decisions
 //! answers.rs       results and decisions ─▶ answers to the open calls of the base
 //! ```
 

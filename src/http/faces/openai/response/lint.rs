@@ -48,8 +48,11 @@ pub(super) fn check(case: &Case, events: &[Value]) -> Value {
     for item in &shown {
         item.check(case);
     }
+    let output = last["response"]["output"].as_array().unwrap();
+    let is_sealed = |item: &&Value| item["encrypted_content"].is_string();
+    assert!(output.iter().filter(is_sealed).count() <= usize::from(case.seals));
     let mut before = None;
-    for item in last["response"]["output"].as_array().unwrap() {
+    for item in output {
         let index = shown.iter().position(|shown| shown.added["id"] == item["id"]);
         assert!(before < index, "the order of {item}");
         before = index;
@@ -121,7 +124,7 @@ impl Item<'_> {
         // Clients decide by the phase at the beginning whether a text is JSON.
         let phase = self.added.get("phase");
         assert!(
-            phase == done.get("phase") || (phase.is_none() && !case.run.is_json),
+            phase == done.get("phase") || (phase.is_none() && !case.run.is_json && !case.seals),
             "{done}"
         );
         let words = ["/content/0/text", "/content/0/refusal", "/summary/0/text", "/arguments"];

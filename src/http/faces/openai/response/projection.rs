@@ -56,20 +56,19 @@ impl Projection<'_> {
         output
     }
 
-    /// Returns whether marks may be sealed at the end of the run. They come before the calls, so
-    /// then no call is shown before its step has ended.
+    /// Returns whether marks may be sealed at the end of the run. They come first in their step, so
+    /// then only reasoning that begins a step is shown before the step has ended.
     pub(super) fn seals(&self) -> bool {
         self.echo.encrypts_reasoning() && self.settings.openai.seal.is_some()
     }
 
     /// Returns the id of the item of a block; `None` if the item is written only as a whole.
     pub(super) fn block_id(&self, step: &TurnStep, index: usize) -> Option<ItemId> {
-        let kind = match step.blocks.get(index)?.kind {
-            BlockKind::Reasoning => ItemKind::Reasoning,
-            BlockKind::Text | BlockKind::Refusal if self.echo.is_json() => return None,
-            BlockKind::Text | BlockKind::Refusal => ItemKind::Message,
+        let (kind, is_held) = match step.blocks.get(index)?.kind {
+            BlockKind::Reasoning => (ItemKind::Reasoning, self.seals() && index > 0),
+            BlockKind::Text | BlockKind::Refusal => (ItemKind::Message, self.seals() || self.echo.is_json()),
         };
-        Some(ItemId::of_block(kind, self.run_id, step.id, step.rank(index)))
+        (!is_held).then(|| ItemId::of_block(kind, self.run_id, step.id, step.rank(index)))
     }
 
     /// Makes the item of a block whose words are still to come.
@@ -94,8 +93,8 @@ impl Projection<'_> {
     ///
     /// Clients parse JSON, so it is one message, and none if it was corrected or cut. Words beside
     /// calls are none then, since some clients parse each message. A failed run has no final
-    /// response. Marks are known only at the end, so the last item has them if it is reasoning, and
-    /// otherwise one more item of reasoning.
+    /// response. The first item has the marks if it is reasoning, and otherwise one more item of
+    /// reasoning before it.
     pub(super) fn words(&self, step: &TurnStep, end: Option<&RunRecord>) -> Vec<OutputItem> {
         let end_of_response = end.filter(|record| step.is_final && status_of(record) != ResponseStatus::Failed);
         let is_whole = end_of_response.is_some_and(|record| status_of(record) == ResponseStatus::Completed);
@@ -113,9 +112,9 @@ impl Projection<'_> {
             items.extend(joined.map(|(index, block)| self.message(step, index, block, state)));
         }
         if let Some(sealed) = end.and_then(|record| self.sealed(step, record)) {
-            match items.last_mut() {
-                Some(OutputItem::Reasoning(last)) => last.encrypted_content = Some(sealed),
-                _ => items.push(self.reasoning(step, step.blocks.len(), None, Some(sealed))),
+            match items.first_mut() {
+                Some(OutputItem::Reasoning(first)) => first.encrypted_content = Some(sealed),
+                _ => items.insert(0, self.reasoning(step, step.blocks.len(), None, Some(sealed))),
             }
         }
         items

@@ -220,23 +220,63 @@ fn sealed_items(steps: Vec<StepPlan>) -> Vec<(String, Value, bool)> {
 }
 
 #[test]
-fn marks_follow_the_words_and_come_before_the_calls() {
+fn marks_come_before_the_words_and_the_calls() {
     let item = |kind: &str, text: Value, is_sealed| (kind.to_owned(), text, is_sealed);
     let (said, calls) = ([(Kind::Reasoning, "a"), (Kind::Text, "b")], [CallPlan::Client]);
     let thought = item("reasoning", json!("a"), false);
+    let marked = item("reasoning", json!("a"), true);
     let message = item("message", Value::Null, false);
     let marks = item("reasoning", Value::Null, true);
     let call = item("function_call", Value::Null, false);
     // A step after which the run goes on has no marks.
     let found = sealed_items(vec![step(&said, &[CallPlan::Succeeds]), step(&said, &calls)]);
     let executed = item("mcp_call", Value::Null, false);
-    let expected = [&thought, &message, &executed, &thought, &message, &marks, &call];
+    let expected = [&thought, &message, &executed, &marked, &message, &call];
     assert_eq!(found.iter().collect::<Vec<_>>(), expected);
-    let found = sealed_items(vec![step(&said[..1], &calls)]);
-    assert_eq!(found, [item("reasoning", json!("a"), true), call]);
-    assert_eq!(sealed_items(vec![step(&[(Kind::HiddenReasoning, "a")], &[])]), [marks]);
+    let twice = [said, said].concat();
+    let found = sealed_items(vec![step(&twice, &calls)]);
+    let expected = [&marked, &message, &thought, &message, &call];
+    assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+    let hidden = [(Kind::HiddenReasoning, "a"), (Kind::Text, "b")];
+    let found = sealed_items(vec![step(&hidden, &calls)]);
+    assert_eq!(found, [marks.clone(), message.clone(), call]);
+    assert_eq!(
+        sealed_items(vec![step(&hidden[..1], &[])]),
+        std::slice::from_ref(&marks)
+    );
+    let late = [(Kind::Text, "b"), (Kind::Reasoning, "a")];
+    let found = sealed_items(vec![step(&late, &[])]);
+    assert_eq!(found, [marks, message.clone(), thought.clone()]);
     let found = sealed_items(vec![step(&[(Kind::PlainReasoning, "a"), (Kind::Text, "b")], &[])]);
     assert_eq!(found, [thought, message], "the provider needs nothing back");
+}
+
+#[test]
+fn words_after_reasoning_whose_marks_may_come_are_held_back() {
+    let said = [(Kind::Reasoning, "ab"), (Kind::Text, "c")];
+    let mut case = case(vec![step(&said, &[]); 2], End::Completed);
+    case.seals = true;
+    let events = case.run.make().events;
+    let mut stream = new_stream(&case, case.echo());
+    let mut shown = |at: usize| types_of_items(&values(&stream.read(&events[at])));
+    // The run and the step begin, then come the letters of the words.
+    assert_eq!((shown(0), shown(1)), (Vec::new(), Vec::new()));
+    assert_eq!(shown(2), ["added reasoning"]);
+    assert_eq!((shown(3), shown(4)), (Vec::new(), Vec::new()));
+    let rest: Vec<_> = (5..events.len()).map(shown).filter(|shown| !shown.is_empty()).collect();
+    let ended = vec!["done reasoning", "added message", "done message"];
+    assert_eq!(rest, [ended.clone(), vec!["added reasoning"], ended]);
+}
+
+/// Returns which items begin and end in events.
+fn types_of_items(events: &[Value]) -> Vec<&'static str> {
+    let name = |event: &Value| match (event["type"].as_str()?, event["item"]["type"].as_str()?) {
+        ("response.output_item.added", "reasoning") => Some("added reasoning"),
+        ("response.output_item.done", "reasoning") => Some("done reasoning"),
+        ("response.output_item.added", _) => Some("added message"),
+        _ => Some("done message"),
+    };
+    events.iter().filter_map(name).collect()
 }
 
 #[test]

@@ -180,12 +180,12 @@ impl History<'_> {
         Ok(())
     }
 
-    /// Adds reasoning. Marks may come after the words of their message, and always come before its
-    /// calls.
+    /// Adds reasoning. The first of a message has its marks, and the rest comes before its calls.
     fn add_reasoning(&mut self, text: String, marks: Option<Marks>) -> Result<(), Problem> {
-        match &marks {
-            Some(marks) if self.turn.has_words_of(marks) => (),
-            Some(_) if self.turn.marks.is_some() => self.end_turn()?,
+        match (marks.is_some(), self.turn.marks.is_some()) {
+            (true, true) => self.end_turn()?,
+            // More words may follow, also if the client has changed those before.
+            (false, true) if self.turn.is_open() => self.turn.has_text = false,
             _ => self.begin_part()?,
         }
         if !text.is_empty() {
@@ -253,17 +253,14 @@ impl History<'_> {
 }
 
 impl Turn {
-    /// Returns whether the turn has exactly the words of a message with these marks, and no calls
-    /// yet.
-    fn has_words_of(&self, marks: &Marks) -> bool {
-        let is_open = self.marks.is_none() && self.calls.is_empty() && !self.is_answered;
-        is_open && self.word_bytes() == marks.word_bytes()
+    /// Returns whether words may follow: they come before the calls.
+    fn is_open(&self) -> bool {
+        self.calls.is_empty() && !self.is_answered
     }
 
-    /// Returns whether its marks are of a message with more words, which come before the calls.
+    /// Returns whether its marks are of a message with more words.
     fn lacks_words(&self) -> bool {
-        let is_open = self.calls.is_empty() && !self.is_answered;
-        let marks = self.marks.as_ref().filter(|_| is_open);
+        let marks = self.marks.as_ref().filter(|_| self.is_open());
         marks.is_some_and(|marks| self.word_bytes() < marks.word_bytes())
     }
 
@@ -303,188 +300,4 @@ fn message(role: Role, content: Vec<ContentPart>) -> InputMessage {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use uuid::Uuid;
-
-    use super::*;
-    use values::clock::Timestamp;
-    use values::ids::MessageId;
-    use values::json::RawJson;
-    use values::message::{Message, ProviderFields};
-
-    fn text(role: Role, text: &str) -> Item {
-        let content = vec![ContentPart::text(text)];
-        Item::Message { role, content }
-    }
-
-    fn call(id: &str) -> Item {
-        let (id, name, arguments) = (id.to_owned(), "f".to_owned(), "{}".to_owned());
-        Item::Call(ToolCall {
-            id,
-            name,
-            arguments,
-            signature: None,
-        })
-    }
-
-    fn output(call_id: &str) -> Item {
-        let (call_id, content) = (call_id.to_owned(), vec![ContentPart::text("r")]);
-        Item::Output { call_id, content }
-    }
-
-    fn arranged(items: Vec<Item>, open: &[&str]) -> Result<Arranged, Problem> {
-        arrange(
-            items.into_iter().enumerate().collect(),
-            &open.iter().copied().collect(),
-            "input",
-        )
-    }
-
-    /// Writes a message as its role and its parts.
-    fn shown(messages: &[InputMessage]) -> Vec<String> {
-        let part = |part: &ContentPart| match part {
-            ContentPart::Text(part) => part.text.clone(),
-            ContentPart::ToolCall(call) => format!("{}?", call.id),
-            ContentPart::ToolResult(result) => format!("{}!", result.call_id),
-            other => serde_json::to_value(other).unwrap()["type"].to_string(),
-        };
-        let message = |message: &InputMessage| {
-            let parts: Vec<String> = message.content.iter().map(part).collect();
-            let role = json!(message.role);
-            format!("{}: {}", role.as_str().unwrap(), parts.join(" "))
-        };
-        messages.iter().map(message).collect()
-    }
-
-    #[test]
-    fn a_turn_becomes_one_message_and_its_results_follow() {
-        for (items, expected) in [
-            (
-                vec![
-                    text(Role::User, "q"),
-                    text(Role::Assistant, "t"),
-                    call("a"),
-                    call("b"),
-                    output("b"),
-                    output("a"),
-                ],
-                &["user: q", "assistant: t a? b?", "tool: a! b!"][..],
-            ),
-            (
-                vec![call("a"), output("a"), call("b"), output("b")],
-                &["assistant: a?", "tool: a!", "assistant: b?", "tool: b!"],
-            ),
-            (
-                vec![call("a"), text(Role::User, "q"), output("a")],
-                &["assistant: a?", "tool: a!", "user: q"],
-            ),
-            (
-                vec![call("a"), output("a"), text(Role::User, "q"), call("a"), output("a")],
-                &["assistant: a?", "tool: a!", "user: q", "assistant: a?", "tool: a!"],
-            ),
-            (
-                vec![text(Role::Assistant, "t"), text(Role::Assistant, "u")],
-                &["assistant: t", "assistant: u"],
-            ),
-        ] {
-            assert_eq!(shown(&arranged(items, &[]).unwrap().messages), expected);
-        }
-    }
-
-    #[test]
-    fn marks_belong_to_the_message_with_their_words() {
-        let marked = |words: &str| {
-            let id = MessageId::from_uuid(Uuid::nil());
-            let mut message = Message::text(id, Role::Assistant, words, Timestamp::UNIX_EPOCH);
-            let field = ("reasoning_content".to_owned(), RawJson::new("\"hm\""));
-            message.provider_fields = Some(ProviderFields {
-                fields: vec![field],
-                ..ProviderFields::owner("p")
-            });
-            let (text, marks) = (String::new(), Marks::of(&message));
-            Item::Reasoning { text, marks }
-        };
-        let thought = || Item::Reasoning {
-            text: "hm".to_owned(),
-            marks: None,
-        };
-        for (items, expected, owned) in [
-            (
-                vec![
-                    thought(),
-                    text(Role::Assistant, "t"),
-                    marked("t"),
-                    call("a"),
-                    output("a"),
-                ],
-                &["assistant: \"reasoning\" t a?", "tool: a!"][..],
-                &[true, false][..],
-            ),
-            (
-                vec![marked("t"), text(Role::Assistant, "t"), call("a"), output("a")],
-                &["assistant: t a?", "tool: a!"],
-                &[true, false],
-            ),
-            // The marks are of another message, without words.
-            (
-                vec![text(Role::Assistant, "t"), marked(""), call("a"), output("a")],
-                &["assistant: t", "assistant: a?", "tool: a!"],
-                &[false, true, false],
-            ),
-            (
-                vec![
-                    text(Role::Assistant, "t"),
-                    marked("t"),
-                    marked("u"),
-                    text(Role::Assistant, "u"),
-                ],
-                &["assistant: t", "assistant: u"],
-                &[true, true],
-            ),
-            (
-                vec![marked("tu"), text(Role::Assistant, "t"), text(Role::Assistant, "u")],
-                &["assistant: tu"],
-                &[true],
-            ),
-            (vec![marked(""), text(Role::User, "q")], &["user: q"], &[false]),
-        ] {
-            let messages = arranged(items, &[]).unwrap().messages;
-            assert_eq!(shown(&messages), expected);
-            let found: Vec<bool> = messages
-                .iter()
-                .map(|message| message.provider_fields.is_some())
-                .collect();
-            assert_eq!(found, owned);
-        }
-    }
-
-    #[test]
-    fn results_of_open_calls_are_answers() {
-        let found = arranged(vec![call("a"), output("a"), text(Role::User, "q")], &["a"]).unwrap();
-        assert_eq!(shown(&found.messages), ["user: q"]);
-        assert_eq!(
-            found.outputs,
-            [Output {
-                call_id: "a".to_owned(),
-                content: vec![ContentPart::text("r")]
-            }]
-        );
-    }
-
-    #[test]
-    fn a_call_has_exactly_one_result() {
-        for (items, words) in [
-            (vec![call("a")], "No tool output found for function call a."),
-            (
-                vec![output("a")],
-                "No tool call found for function call output with call_id a.",
-            ),
-            (vec![call("a"), output("a"), output("a")], "No tool call found"),
-        ] {
-            let problem = arranged(items, &[]).unwrap_err();
-            let found = &problem.first_error().unwrap().message;
-            assert!(found.contains(words), "{found}");
-        }
-    }
-}
+mod tests;
