@@ -6,6 +6,7 @@
 //! board.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 
 use super::context::{ActiveRun, RunContext};
 use super::queue::{attempt, deliver_messages, renew};
-use super::read::{absent_run, run_lookup};
+use super::read::{absent_run, end_of, run_lookup};
 use super::refusal::Refusal;
 use super::request::InputMessage;
 use agent::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
@@ -26,6 +27,9 @@ use values::tenant::TenantId;
 /// The most runs whose requests wait to be read after a message. The requests of further runs are
 /// read when their leases are renewed.
 const MAX_PENDING: usize = 1_024;
+
+/// How long a caller who cancels a run waits for its end.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The result of a stop or a cancellation.
 #[derive(Debug, Clone)]
@@ -71,6 +75,18 @@ pub async fn control_run(
         run: known(ctx, tenant, run_id).await?,
         came_too_late: false,
     })
+}
+
+/// Cancels a run, and waits a few seconds for its end. Returns the run as it is then: it is still
+/// at work if the end takes longer, or if this process shuts down.
+pub async fn cancel_run(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId) -> Result<RunSummary, Refusal> {
+    let run = control_run(ctx, tenant, run_id, RunControl::Cancel).await?.run.summary;
+    if run.status.is_terminal() {
+        return Ok(run);
+    }
+    let ended = timeout(CANCEL_PATIENCE, end_of(ctx, tenant, run_id)).await;
+    let ended = ended.unwrap_or(Ok(None))?;
+    Ok(ended.map_or(run, |ended| ended.summary.clone()))
 }
 
 /// Adds a message that the model receives at the run's next step. If the key is repeated,

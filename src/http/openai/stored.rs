@@ -1,7 +1,5 @@
 //! Stored responses: retrieves, follows, cancels and deletes them, and lists their input.
 
-use std::time::Duration;
-
 use axum::response::Response;
 
 use super::body::{DeletedObject, OpenAiObject, json, mark_started, no_response, response_in};
@@ -18,15 +16,11 @@ use crate::http::faces::openai::stored_items::input_items;
 use crate::http::guards::within;
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
-use crate::run::read::{Followed, follow, run_wait};
-use crate::run::{control_run, hide_run};
-use agent::record::RunControl;
+use crate::run::read::{Followed, follow};
+use crate::run::{cancel_run, hide_run};
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::json::{Value, weight};
-
-/// How long a cancellation may take until its response shows the end.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Retrieves a response, or the stream of its events.
 #[utoipa::path(get, path = "/v1/responses/{response_id}", tag = "openai", params(
@@ -98,11 +92,8 @@ pub(in crate::http) async fn cancel_response(call: Call, path: PathParameters) -
     let (runs, tenant) = (&call.api.runs, &call.tenant);
     let missing = || no_response(&response_id(run_id));
     stored_run(&call, run_id).await?.ok_or_else(missing)?;
-    let outcome = control_run(runs, tenant, run_id, RunControl::Cancel).await?;
-    if !outcome.run.summary.status.is_terminal() {
-        // A run that is still at work then is shown as such.
-        run_wait(runs, tenant, run_id, CANCEL_PATIENCE).await?;
-    }
+    // A run that is still at work then is shown as such.
+    Box::pin(cancel_run(runs, tenant, run_id)).await?;
     let mut body = Box::pin(stored_response(&call, run_id)).await?.ok_or_else(missing)?;
     if !call.may_read() {
         body["output"] = Value::Array(Vec::new());

@@ -47,10 +47,6 @@ async fn shown(app: &OpenAiApp, body: &Value) -> Value {
     response
 }
 
-async fn conversation(app: &OpenAiApp) -> Value {
-    app.post("/v1/conversations", &json!({})).await.ok()["id"].clone()
-}
-
 /// The items of a conversation, oldest first.
 async fn listed(app: &OpenAiApp, conversation: &Value) -> Value {
     let path = format!("/v1/conversations/{}/items?order=asc", conversation.as_str().unwrap());
@@ -80,7 +76,7 @@ async fn executed_calls_are_shown_beside_open_ones(database: TestDatabase) {
     app.response(&json!({"input": [said("one"), reference, said("two")]}))
         .await;
     assert_eq!(tool_results(&app.last_request()), [r#"{"ms":1}"#]);
-    let conversation = conversation(&app).await;
+    let conversation = app.conversation().await;
     let response = app
         .response(&extended(body, &json!({"conversation": conversation})))
         .await;
@@ -97,7 +93,7 @@ async fn words_beside_calls_are_not_shown_if_the_output_is_json(database: TestDa
     let response = shown(&app, &body).await;
     assert_eq!(types(&response), ["mcp_call", "message"]);
     assert_eq!(text(&response), r#"{"a": 1}"#);
-    let conversation = conversation(&app).await;
+    let conversation = app.conversation().await;
     app.response(&extended(body, &json!({"conversation": conversation})))
         .await;
     let listed = listed(&app, &conversation).await;
@@ -109,7 +105,7 @@ async fn an_approved_call_of_a_conversation_names_its_request(database: TestData
     let app = OpenAiApp::start(&database).await;
     let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
     for streams in [false, true] {
-        let conversation = conversation(&app).await;
+        let conversation = app.conversation().await;
         let asked = app
             .response(&json!({"input": calls, "conversation": conversation}))
             .await;

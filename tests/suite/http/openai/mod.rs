@@ -82,6 +82,11 @@ impl OpenAiApp {
             .await
     }
 
+    /// Creates a conversation. Returns its id.
+    async fn conversation(&self) -> Value {
+        self.post("/v1/conversations", &json!({})).await.ok()["id"].clone()
+    }
+
     /// What the model was asked last.
     fn last_request(&self) -> Value {
         self.mock.requests().pop().unwrap()

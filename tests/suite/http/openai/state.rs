@@ -259,7 +259,7 @@ async fn responses_of_every_end_are_deleted(database: TestDatabase) {
     let waiting = app.response(&json!({"input": calls})).await;
     delete(&app, &waiting).await;
     // A conversation goes on after its last response was deleted.
-    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
+    let conversation = app.conversation().await;
     let last = app
         .response(&json!({"input": "one", "conversation": conversation}))
         .await;
@@ -342,7 +342,7 @@ async fn a_key_does_not_bring_a_deleted_response_back(database: TestDatabase) {
 /// The first request moves the conversation on, so that no call of it is open at the second.
 async fn a_repeated_answer_to_a_conversation_gets_the_same_response(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
-    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
+    let conversation = app.conversation().await;
     let tools = json!([{"type": "function", "name": "mine"}]);
     let input = json!([["c1", "mine", {}]]).to_string();
     app.response(&json!({"input": input, "tools": tools, "conversation": conversation}))

@@ -228,13 +228,17 @@ async fn an_approval_names_the_response_that_it_continues(database: TestDatabase
     app.finish().await;
 }
 
+/// A response of a conversation with a call that waits for an approval.
+async fn asks_in_conversation(app: &OpenAiApp, conversation: &Value) -> Value {
+    let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
+    app.response(&json!({"input": calls, "conversation": conversation}))
+        .await
+}
+
 async fn a_call_of_a_deleted_response_can_be_approved(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
-    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
-    let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
-    let first = app
-        .response(&json!({"input": calls, "conversation": conversation}))
-        .await;
+    let conversation = app.conversation().await;
+    let first = asks_in_conversation(&app, &conversation).await;
     let request = &items(&first, "mcp_approval_request")[0]["id"];
     let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
     read(app.request(Method::DELETE, &path)).await.ok();
@@ -263,11 +267,8 @@ async fn a_denial_reaches_the_model(database: TestDatabase) {
 
 async fn a_message_to_a_conversation_denies_what_needs_an_approval(database: TestDatabase) {
     let app = OpenAiApp::start(&database).await;
-    let conversation = app.post("/v1/conversations", &json!({})).await.ok()["id"].clone();
-    let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
-    let first = app
-        .response(&json!({"input": calls, "conversation": conversation}))
-        .await;
+    let conversation = app.conversation().await;
+    let first = asks_in_conversation(&app, &conversation).await;
     let branch = json!({"input": "go on", "previous_response_id": first["id"]});
     assert_error(&app.respond(&branch).await, 400, "invalid_answers", &json!("input"));
     let next = app
