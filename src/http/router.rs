@@ -185,7 +185,7 @@ parts! {
     following(Some(Scope::SessionsRead)):
         runs::show::get_run,
         runs::events::follow_run,
-        openai::stored::get_response;
+        openai::response_by_id::get_response;
 
     writing(Some(Scope::RunsWrite)):
         runs::control::stop_run,
@@ -202,8 +202,8 @@ parts! {
         threads::change::delete_thread,
         threads::files::change_thread_files,
         deliveries::redeliver,
-        openai::stored::cancel_response,
-        openai::stored::delete_response,
+        openai::response_by_id::cancel_response,
+        openai::response_by_id::delete_response,
         openai::conversations::create_conversation,
         openai::conversations::update_conversation,
         openai::conversations::delete_conversation,
@@ -236,7 +236,7 @@ parts! {
         threads::show::list_thread_messages,
         threads::files::list_thread_files,
         threads::files::get_thread_file,
-        openai::stored::list_input_items,
+        openai::response_by_id::list_input_items,
         openai::conversations::get_conversation,
         openai::conversation_items::list_conversation_items,
         openai::conversation_items::get_conversation_item,

@@ -18,5 +18,5 @@ pub(super) mod chat;
 pub(super) mod conversation_items;
 pub(super) mod conversations;
 pub(super) mod models;
+pub(super) mod response_by_id;
 pub(super) mod responses;
-pub(super) mod stored;

@@ -4,6 +4,7 @@
 //! run that another interface has started has no echo; then the defaults apply.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,6 +13,9 @@ use values::json::{Object, Value, json_length, json_length_within};
 
 /// The most bytes of an echo as JSON. The record of each run has its echo.
 pub(in crate::http) const MAX_ECHO: usize = 1 << 20;
+
+/// The fields of an echo without a request.
+static DEFAULTS: LazyLock<Object> = LazyLock::new(|| Echo::default().fields());
 
 /// The value of `include` that asks for encrypted reasoning.
 pub(in crate::http) const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
@@ -101,8 +105,14 @@ impl Default for Echo {
 }
 
 impl Echo {
-    /// Returns the form that is stored with the run.
+    /// Returns the form that is stored with the run: the fields that differ from their default.
     pub(in crate::http) fn to_object(&self) -> Object {
+        let mut fields = self.fields();
+        fields.retain(|name, value| DEFAULTS.get(name) != Some(value));
+        fields
+    }
+
+    fn fields(&self) -> Object {
         match serde_json::to_value(self) {
             Ok(Value::Object(object)) => object,
             // A struct of JSON values is always an object.
@@ -149,7 +159,10 @@ mod tests {
             include: vec![ENCRYPTED_REASONING.to_owned()],
             ..Echo::default()
         };
-        assert_eq!(Echo::of_stored(Some(&echo.to_object())), echo);
+        let stored = echo.to_object();
+        let expected = json!({"model": "support", "tool_choice": echo.tool_choice, "include": echo.include});
+        assert_eq!(Value::Object(stored.clone()), expected);
+        assert_eq!(Echo::of_stored(Some(&stored)), echo);
         assert_eq!(Echo::of_stored(None), Echo::default());
         assert!(echo.encrypts_reasoning() && !echo.is_json());
     }

@@ -56,17 +56,20 @@ impl Projection<'_> {
         output
     }
 
-    /// Returns whether marks may be sealed at the end of the run. They come first in their step, so
-    /// then only reasoning that begins a step is shown before the step has ended.
+    /// Returns whether marks may be sealed at the end of the run.
     pub(super) fn seals(&self) -> bool {
         self.echo.encrypts_reasoning() && self.settings.openai.seal.is_some()
     }
 
-    /// Returns the id of the item of a block; `None` if the item is written only as a whole.
+    /// Returns the id of the item of a block; `None` if the item is written only as a whole. So are
+    /// those after reasoning that may get marks.
     pub(super) fn block_id(&self, step: &TurnStep, index: usize) -> Option<ItemId> {
-        let (kind, is_held) = match step.blocks.get(index)?.kind {
-            BlockKind::Reasoning => (ItemKind::Reasoning, self.seals() && index > 0),
-            BlockKind::Text | BlockKind::Refusal => (ItemKind::Message, self.seals() || self.echo.is_json()),
+        let block = step.blocks.get(index)?;
+        let begins_with_reasoning = step.blocks[0].kind == BlockKind::Reasoning;
+        let follows_marks = self.seals() && begins_with_reasoning && index > 0;
+        let (kind, is_held) = match block.kind {
+            BlockKind::Reasoning => (ItemKind::Reasoning, follows_marks),
+            BlockKind::Text | BlockKind::Refusal => (ItemKind::Message, follows_marks || self.echo.is_json()),
         };
         (!is_held).then(|| ItemId::of_block(kind, self.run_id, step.id, step.rank(index)))
     }
@@ -94,7 +97,7 @@ impl Projection<'_> {
     /// Clients parse JSON, so it is one message, and none if it was corrected or cut. Words beside
     /// calls are none then, since some clients parse each message. A failed run has no final
     /// response. The first item has the marks if it is reasoning, and otherwise one more item of
-    /// reasoning before it.
+    /// reasoning after the words, which a stream does not hold back then.
     pub(super) fn words(&self, step: &TurnStep, end: Option<&RunRecord>) -> Vec<OutputItem> {
         let end_of_response = end.filter(|record| step.is_final && status_of(record) != ResponseStatus::Failed);
         let is_whole = end_of_response.is_some_and(|record| status_of(record) == ResponseStatus::Completed);
@@ -114,7 +117,7 @@ impl Projection<'_> {
         if let Some(sealed) = end.and_then(|record| self.sealed(step, record)) {
             match items.first_mut() {
                 Some(OutputItem::Reasoning(first)) => first.encrypted_content = Some(sealed),
-                _ => items.insert(0, self.reasoning(step, step.blocks.len(), None, Some(sealed))),
+                _ => items.push(self.reasoning(step, step.blocks.len(), None, Some(sealed))),
             }
         }
         items

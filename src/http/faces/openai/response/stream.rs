@@ -1,7 +1,8 @@
 //! The stream of a response: the events of a run become those of its items.
 //!
 //! An item begins when its first words arrive, or as a whole, once the item before it has ended.
-//! Reasoning whose marks may be sealed ends with its step, so the items after it come as a whole.
+//! Reasoning that begins a step and may get marks ends with the step, so the items after it come as
+//! a whole.
 //! What is written can't be taken back: after a takeover, the item in progress ends as incomplete,
 //! and only the last event has what is true.
 

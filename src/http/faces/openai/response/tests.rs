@@ -220,7 +220,7 @@ fn sealed_items(steps: Vec<StepPlan>) -> Vec<(String, Value, bool)> {
 }
 
 #[test]
-fn marks_come_before_the_words_and_the_calls() {
+fn marks_come_before_the_calls_with_reasoning_at_the_beginning_or_after_the_words() {
     let item = |kind: &str, text: Value, is_sealed| (kind.to_owned(), text, is_sealed);
     let (said, calls) = ([(Kind::Reasoning, "a"), (Kind::Text, "b")], [CallPlan::Client]);
     let thought = item("reasoning", json!("a"), false);
@@ -239,14 +239,14 @@ fn marks_come_before_the_words_and_the_calls() {
     assert_eq!(found.iter().collect::<Vec<_>>(), expected);
     let hidden = [(Kind::HiddenReasoning, "a"), (Kind::Text, "b")];
     let found = sealed_items(vec![step(&hidden, &calls)]);
-    assert_eq!(found, [marks.clone(), message.clone(), call]);
+    assert_eq!(found, [message.clone(), marks.clone(), call]);
     assert_eq!(
         sealed_items(vec![step(&hidden[..1], &[])]),
         std::slice::from_ref(&marks)
     );
     let late = [(Kind::Text, "b"), (Kind::Reasoning, "a")];
     let found = sealed_items(vec![step(&late, &[])]);
-    assert_eq!(found, [marks, message.clone(), thought.clone()]);
+    assert_eq!(found, [message.clone(), thought.clone(), marks]);
     let found = sealed_items(vec![step(&[(Kind::PlainReasoning, "a"), (Kind::Text, "b")], &[])]);
     assert_eq!(found, [thought, message], "the provider needs nothing back");
 }
@@ -266,6 +266,22 @@ fn words_after_reasoning_whose_marks_may_come_are_held_back() {
     let rest: Vec<_> = (5..events.len()).map(shown).filter(|shown| !shown.is_empty()).collect();
     let ended = vec!["done reasoning", "added message", "done message"];
     assert_eq!(rest, [ended.clone(), vec!["added reasoning"], ended]);
+}
+
+#[test]
+fn words_that_begin_a_step_are_not_held_back() {
+    let said = [(Kind::Text, "ab"), (Kind::Reasoning, "c")];
+    let mut case = case(vec![step(&said, &[])], End::Completed);
+    case.seals = true;
+    let events = case.run.make().events;
+    let mut stream = new_stream(&case, case.echo());
+    let shown = events.iter().map(|event| types_of_items(&values(&stream.read(event))));
+    let shown: Vec<_> = shown.filter(|shown| !shown.is_empty()).collect();
+    assert_eq!(
+        shown[..2],
+        [vec!["added message"], vec!["done message", "added reasoning"]]
+    );
+    assert_eq!(shown[2..], [["done reasoning", "added reasoning", "done reasoning"]]);
 }
 
 /// Returns which items begin and end in events.

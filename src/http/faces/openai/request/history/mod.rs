@@ -1,8 +1,8 @@
 //! Items become messages of a run, and answers to its open calls.
 //!
 //! A conversation here has messages with several parts, and a call's result right after the message
-//! with the call. So the reasoning, the text and the calls of one turn of the model join in one
-//! message, which gets its marks back, and results move to their calls.
+//! with the call. So the reasoning, the text and the calls of one completion join in one message,
+//! which gets its marks back, and results move to their calls.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -44,24 +44,24 @@ pub(in crate::http) struct Decision {
 }
 
 /// The result of a call in an input.
-struct CallResult {
+struct IndexedResult {
     index: usize,
     content: Vec<ContentPart>,
     is_error: bool,
 }
 
 /// The results of an input by the ids of their calls, in their order. Some models use an id again
-/// in another turn.
-type Results = BTreeMap<String, VecDeque<CallResult>>;
+/// in another completion.
+type Results = BTreeMap<String, VecDeque<IndexedResult>>;
 
-/// A turn of the model that items add to.
+/// A completion of the model that items add to.
 #[derive(Default)]
-struct Turn {
+struct Completion {
     content: Vec<ContentPart>,
     marks: Option<Marks>,
     calls: Vec<(usize, String, String)>,
     has_text: bool,
-    /// Whether a result has come, so that what follows is another turn.
+    /// Whether a result has come, so that what follows is of another one.
     is_answered: bool,
 }
 
@@ -73,10 +73,11 @@ pub(in crate::http) fn arrange(
     field: &str,
 ) -> Result<Arranged, Problem> {
     let mut arranged = Arranged::default();
+    put_marks_first(&mut items);
     let mut history = History {
         field,
         results: take_results(&mut items),
-        turn: Turn::default(),
+        completion: Completion::default(),
         messages: Vec::new(),
     };
     for (index, item) in items {
@@ -86,7 +87,7 @@ pub(in crate::http) fn arrange(
                 content,
             } => history.add_text(content)?,
             Item::Message { role, content } => {
-                history.end_turn()?;
+                history.end_completion()?;
                 history.messages.push(message(role, content));
             }
             Item::Reasoning { text, marks } => history.add_reasoning(text, marks)?,
@@ -94,9 +95,9 @@ pub(in crate::http) fn arrange(
             Item::Call(call) => history.add_call(index, call)?,
             Item::ExecutedCall { call, .. } => {
                 history.add_call(index, call)?;
-                history.turn.is_answered = true;
+                history.completion.is_answered = true;
             }
-            Item::Output { .. } => history.turn.is_answered = true,
+            Item::Output { .. } => history.completion.is_answered = true,
             Item::Decision {
                 request_id,
                 approves,
@@ -113,10 +114,10 @@ pub(in crate::http) fn arrange(
             Item::ApprovalRequest | Item::Reference { .. } => (),
         }
     }
-    history.end_turn()?;
+    history.end_completion()?;
     arranged.messages = history.messages;
     let results = history.results.into_iter();
-    let numbered = |(id, results): (String, VecDeque<CallResult>)| {
+    let numbered = |(id, results): (String, VecDeque<IndexedResult>)| {
         let results = results.into_iter().enumerate();
         results.map(move |(number, result)| (id.clone(), number, result))
     };
@@ -139,6 +140,63 @@ pub(in crate::http) fn arrange(
     Ok(arranged)
 }
 
+/// Moves marks that follow their words before these, where those of a step that begins with
+/// reasoning are.
+fn put_marks_first(items: &mut [(usize, Item)]) {
+    for at in 1..items.len() {
+        let (before, rest) = items.split_at(at);
+        let Item::Reasoning {
+            text,
+            marks: Some(marks),
+        } = &rest[0].1
+        else {
+            continue;
+        };
+        let words_follow = rest.get(1).is_some_and(|(_, next)| bytes_said(next) > Some(0));
+        if text.is_empty()
+            && !words_follow
+            && let Some(first) = last_said(before, marks.word_bytes())
+        {
+            items[first..=at].rotate_right(1);
+        }
+    }
+}
+
+/// Returns the index of the first of the last items that have said so many bytes, at least one.
+fn last_said(items: &[(usize, Item)], mut bytes: usize) -> Option<usize> {
+    for (at, (_, item)) in items.iter().enumerate().rev() {
+        let said = bytes_said(item)?;
+        bytes = bytes.checked_sub(said)?;
+        if said > 0 && bytes == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Returns the bytes of the words of a model; `None` if the item has neither words nor reasoning
+/// without marks.
+fn bytes_said(item: &Item) -> Option<usize> {
+    match item {
+        Item::Message {
+            role: Role::Assistant,
+            content,
+        } => Some(word_bytes(content)),
+        Item::Reasoning { marks: None, .. } => Some(0),
+        _ => None,
+    }
+}
+
+/// Returns the length of words without the reasoning, in bytes.
+fn word_bytes(content: &[ContentPart]) -> usize {
+    let bytes = content.iter().map(|part| match part {
+        ContentPart::Text(part) => part.text.len(),
+        ContentPart::Refusal { text } => text.len(),
+        _ => 0,
+    });
+    bytes.sum()
+}
+
 /// Takes the results of calls out of their items.
 fn take_results(items: &mut [(usize, Item)]) -> Results {
     let mut results = Results::new();
@@ -153,7 +211,7 @@ fn take_results(items: &mut [(usize, Item)]) -> Results {
             _ => continue,
         };
         let of_call = results.entry(call_id.clone()).or_default();
-        of_call.push_back(CallResult {
+        of_call.push_back(IndexedResult {
             index: *index,
             content: mem::take(content),
             is_error,
@@ -166,26 +224,26 @@ fn take_results(items: &mut [(usize, Item)]) -> Results {
 struct History<'a> {
     field: &'a str,
     results: Results,
-    turn: Turn,
+    completion: Completion,
     messages: Vec<InputMessage>,
 }
 
 impl History<'_> {
-    /// Ends the turn if it has asked for tools or has its text, since what follows is another one.
+    /// Ends the completion if it has asked for tools or has its text, since another one follows.
     fn begin_part(&mut self) -> Result<(), Problem> {
-        let turn = &self.turn;
-        if turn.has_text || turn.is_answered || !turn.calls.is_empty() {
-            self.end_turn()?;
+        let completion = &self.completion;
+        if completion.has_text || completion.is_answered || !completion.calls.is_empty() {
+            self.end_completion()?;
         }
         Ok(())
     }
 
     /// Adds reasoning. The first of a message has its marks, and the rest comes before its calls.
     fn add_reasoning(&mut self, text: String, marks: Option<Marks>) -> Result<(), Problem> {
-        match (marks.is_some(), self.turn.marks.is_some()) {
-            (true, true) => self.end_turn()?,
+        match (marks.is_some(), self.completion.marks.is_some()) {
+            (true, true) => self.end_completion()?,
             // More words may follow, also if the client has changed those before.
-            (false, true) if self.turn.is_open() => self.turn.has_text = false,
+            (false, true) if self.completion.is_open() => self.completion.has_text = false,
             _ => self.begin_part()?,
         }
         if !text.is_empty() {
@@ -193,49 +251,49 @@ impl History<'_> {
                 text,
                 ..ReasoningPart::default()
             };
-            self.turn.content.push(ContentPart::Reasoning(part));
+            self.completion.content.push(ContentPart::Reasoning(part));
         }
-        self.turn.marks = self.turn.marks.take().or(marks);
+        self.completion.marks = self.completion.marks.take().or(marks);
         Ok(())
     }
 
     fn add_text(&mut self, content: Vec<ContentPart>) -> Result<(), Problem> {
-        if !self.turn.lacks_words() {
+        if !self.completion.lacks_words() {
             self.begin_part()?;
         }
-        self.turn.has_text = !content.is_empty();
-        self.turn.content.extend(content);
+        self.completion.has_text = !content.is_empty();
+        self.completion.content.extend(content);
         Ok(())
     }
 
     fn add_call(&mut self, index: usize, call: ToolCall) -> Result<(), Problem> {
-        if self.turn.is_answered && !self.turn.lacks_call(&call.id) {
-            self.end_turn()?;
+        if self.completion.is_answered && !self.completion.lacks_call(&call.id) {
+            self.end_completion()?;
         }
-        self.turn.calls.push((index, call.id.clone(), call.name.clone()));
-        self.turn.content.push(ContentPart::ToolCall(call));
+        self.completion.calls.push((index, call.id.clone(), call.name.clone()));
+        self.completion.content.push(ContentPart::ToolCall(call));
         Ok(())
     }
 
-    /// Adds the message of the turn, and the results of its calls.
-    fn end_turn(&mut self) -> Result<(), Problem> {
-        let turn = mem::take(&mut self.turn);
-        if turn.content.is_empty() {
+    /// Adds the message of the completion, and the results of its calls.
+    fn end_completion(&mut self) -> Result<(), Problem> {
+        let completion = mem::take(&mut self.completion);
+        if completion.content.is_empty() {
             return Ok(());
         }
-        let (content, provider_fields) = match turn.marks {
+        let (content, provider_fields) = match completion.marks {
             Some(marks) => {
-                let (content, model) = marks.restore(turn.content);
+                let (content, model) = marks.restore(completion.content);
                 (content, Some(model))
             }
-            None => (turn.content, None),
+            None => (completion.content, None),
         };
         self.messages.push(InputMessage {
             provider_fields,
             ..message(Role::Assistant, content)
         });
         let mut results = Vec::new();
-        for (index, call_id, name) in turn.calls {
+        for (index, call_id, name) in completion.calls {
             let result = self.results.get_mut(&call_id).and_then(VecDeque::pop_front);
             let result = result.ok_or_else(|| no_output(&format!("/{}/{index}", self.field), &call_id))?;
             results.push(ContentPart::ToolResult(ToolResult {
@@ -252,7 +310,7 @@ impl History<'_> {
     }
 }
 
-impl Turn {
+impl Completion {
     /// Returns whether words may follow: they come before the calls.
     fn is_open(&self) -> bool {
         self.calls.is_empty() && !self.is_answered
@@ -261,7 +319,7 @@ impl Turn {
     /// Returns whether its marks are of a message with more words.
     fn lacks_words(&self) -> bool {
         let marks = self.marks.as_ref().filter(|_| self.is_open());
-        marks.is_some_and(|marks| self.word_bytes() < marks.word_bytes())
+        marks.is_some_and(|marks| word_bytes(&self.content) < marks.word_bytes())
     }
 
     /// Returns whether its marks are of a message with a call that it does not have yet.
@@ -269,16 +327,6 @@ impl Turn {
         let has_call = self.calls.iter().any(|(_, known, _)| known == call_id);
         let marks = self.marks.as_ref().filter(|_| !has_call);
         marks.is_some_and(|marks| marks.has_call(call_id))
-    }
-
-    /// Returns the length of the words without the reasoning, in bytes.
-    fn word_bytes(&self) -> usize {
-        let bytes = self.content.iter().map(|part| match part {
-            ContentPart::Text(part) => part.text.len(),
-            ContentPart::Refusal { text } => text.len(),
-            _ => 0,
-        });
-        bytes.sum()
     }
 }
 

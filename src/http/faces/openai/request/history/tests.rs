@@ -111,6 +111,20 @@ fn marks_belong_to_the_message_with_their_words() {
             &["assistant: t a?", "tool: a!"][..],
             &[true, false][..],
         ),
+        // A response that begins with words has its marks after them.
+        (
+            vec![
+                text(Role::Assistant, "s"),
+                text(Role::Assistant, "t"),
+                thought(),
+                text(Role::Assistant, "u"),
+                marked("tu"),
+                call("a"),
+                output("a"),
+            ],
+            &["assistant: s", "assistant: \"reasoning\" t u a?", "tool: a!"],
+            &[false, true, false],
+        ),
         // The client has changed the first words.
         (
             vec![
