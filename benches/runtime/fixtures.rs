@@ -56,7 +56,10 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
     let draft = BundleDraft {
         session_id: SessionId::generate(&UuidV7Source),
         parent: parent.cloned(),
+        merged_session_id: None,
+        environment_session_id: None,
         run_id: Some(RunId::generate(&UuidV7Source)),
+        run_status: None,
         subagent_of: None,
         agent: "bench".to_owned(),
         agent_version: None,

@@ -18,6 +18,8 @@ create table history_branches (
 -- one.
 create table history_segments (
     branch_id uuid not null,
+    -- The session that added them, which may have been removed.
+    session_id uuid not null,
     position bigint not null,
     first_index bigint not null,
     message_count integer not null,
@@ -58,6 +60,12 @@ create table unused_states (
 create table sessions (
     session_id uuid not null,
     parent_session_id uuid,
+    -- The root of its tree: itself, unless it has a parent. The root may have been removed.
+    root_session_id uuid not null,
+    -- The other session of a merge, which may have been removed.
+    merged_session_id uuid,
+    -- The session with whose environment it began, unless that is its parent's.
+    environment_session_id uuid,
     run_id uuid,
     -- The session of the agent that started this one, committed with it.
     subagent_of uuid,
@@ -74,9 +82,13 @@ create table sessions (
     created_at timestamptz not null,
     agent_created_at timestamptz not null,
     schema_version smallint not null,
+    -- Whether it has other files than its parent.
+    has_files_changed boolean not null,
     tenant text not null,
     agent text not null,
     agent_version bytea,
+    -- completed, stopped, waiting: the status of its run when it was published.
+    run_status text,
     -- The thread of the run that published it, or that a change of files moved to it.
     thread text collate "C",
     root_hash bytea not null,
@@ -85,8 +97,12 @@ create table sessions (
     segment_hash bytea not null,
     -- JSON as text: jsonb would change numbers, which the root hash covers.
     metadata text not null,
+    -- The beginning of the newest message of the user, its own or inherited.
+    preview text,
     primary key (tenant, session_id)
 );
+-- Has the time, so that a list of trees reads nothing but the index.
+create index sessions_by_root on sessions (tenant, root_session_id, session_id, created_at);
 create index sessions_by_parent on sessions (tenant, parent_session_id) where parent_session_id is not null;
 create index sessions_by_agent on sessions (tenant, agent, session_id);
 create index sessions_by_thread on sessions (tenant, thread, session_id) where thread is not null;
@@ -146,6 +162,11 @@ create table runs (
     created_at timestamptz not null,
     started_at timestamptz,
     completed_at timestamptz,
+    -- When the last of its open calls expires that a person answers. Null if there is none, and not
+    -- changed by an answer.
+    person_until timestamptz,
+    -- The same for the calls that the caller's program executes.
+    client_until timestamptz,
     -- How often a worker has begun it.
     attempts integer not null,
     -- How many of the last messages of the run's session are its output. Null if `output` has them.
@@ -182,6 +203,12 @@ create index runs_by_agent on runs (tenant, agent, run_id);
 create index runs_by_model on runs (tenant, model, run_id);
 create index runs_by_status on runs (tenant, status, run_id) where status <> 'completed';
 create index runs_by_thread on runs (tenant, thread, run_id) where thread is not null;
+-- Runs that wait for answers. The time is in the index, so that no expired run is read. The status
+-- is, so that SQLite prefers these indexes to those of agents and threads.
+create index runs_waiting_for_person on runs (tenant, status, run_id, person_until)
+    where status = 'waiting' and person_until is not null;
+create index runs_waiting_for_client on runs (tenant, status, run_id, client_until)
+    where status = 'waiting' and client_until is not null;
 create index runs_by_metadata on runs using gin ((metadata::jsonb) jsonb_path_ops) where metadata <> '{}';
 -- To give the calls back if the run that answers them ends without a session.
 create index runs_by_answer on runs (tenant, answer_run_id) where answer_run_id is not null;
@@ -381,6 +408,18 @@ create table api_keys (
     created_at timestamptz not null,
     revoked_at timestamptz
 );
+
+-- Sessions of the console: a browser has a secret in place of an API key, and so its scopes.
+create table console_sessions (
+    key_id uuid not null,
+    created_at timestamptz not null,
+    -- Use moves it, up to a limit after created_at.
+    expires_at timestamptz not null,
+    secret_hash bytea not null primary key,
+    tenant text not null
+);
+create index console_sessions_by_key on console_sessions (key_id, created_at);
+create index console_sessions_by_expiry on console_sessions (expires_at);
 
 -- Files of workspaces by their hash: files, chunks of large files, and directories. They are written
 -- before the session that refers to them. A content that no session and no journal refers to is

@@ -18,6 +18,8 @@ create table history_branches (
 -- one.
 create table history_segments (
     branch_id blob not null,
+    -- The session that added them, which may have been removed.
+    session_id blob not null,
     position integer not null,
     first_index integer not null,
     message_count integer not null,
@@ -55,6 +57,12 @@ create table unused_states (
 create table sessions (
     session_id blob not null,
     parent_session_id blob,
+    -- The root of its tree: itself, unless it has a parent. The root may have been removed.
+    root_session_id blob not null,
+    -- The other session of a merge, which may have been removed.
+    merged_session_id blob,
+    -- The session with whose environment it began, unless that is its parent's.
+    environment_session_id blob,
     run_id blob,
     -- The session of the agent that started this one, committed with it.
     subagent_of blob,
@@ -71,9 +79,13 @@ create table sessions (
     created_at integer not null,
     agent_created_at integer not null,
     schema_version integer not null,
+    -- Whether it has other files than its parent.
+    has_files_changed integer not null,
     tenant text not null,
     agent text not null,
     agent_version blob,
+    -- completed, stopped, waiting: the status of its run when it was published.
+    run_status text,
     -- The thread of the run that published it, or that a change of files moved to it.
     thread text,
     root_hash blob not null,
@@ -81,8 +93,12 @@ create table sessions (
     context_hash blob not null,
     segment_hash blob not null,
     metadata text not null,
+    -- The beginning of the newest message of the user, its own or inherited.
+    preview text,
     primary key (tenant, session_id)
 ) strict;
+-- Has the time, so that a list of trees reads nothing but the index.
+create index sessions_by_root on sessions (tenant, root_session_id, session_id, created_at);
 create index sessions_by_parent on sessions (tenant, parent_session_id) where parent_session_id is not null;
 create index sessions_by_agent on sessions (tenant, agent, session_id);
 create index sessions_by_thread on sessions (tenant, thread, session_id) where thread is not null;
@@ -135,6 +151,11 @@ create table runs (
     created_at integer not null,
     started_at integer,
     completed_at integer,
+    -- When the last of its open calls expires that a person answers. Null if there is none, and not
+    -- changed by an answer.
+    person_until integer,
+    -- The same for the calls that the caller's program executes.
+    client_until integer,
     -- How often a worker has begun it.
     attempts integer not null,
     -- How many of the last messages of the run's session are its output. Null if `output` has them.
@@ -169,6 +190,12 @@ create index runs_by_agent on runs (tenant, agent, run_id);
 create index runs_by_model on runs (tenant, model, run_id);
 create index runs_by_status on runs (tenant, status, run_id) where status <> 'completed';
 create index runs_by_thread on runs (tenant, thread, run_id) where thread is not null;
+-- Runs that wait for answers. The time is in the index, so that no expired run is read. The status
+-- is, so that SQLite prefers these indexes to those of agents and threads.
+create index runs_waiting_for_person on runs (tenant, status, run_id, person_until)
+    where status = 'waiting' and person_until is not null;
+create index runs_waiting_for_client on runs (tenant, status, run_id, client_until)
+    where status = 'waiting' and client_until is not null;
 -- To give the calls back if the run that answers them ends without a session.
 create index runs_by_answer on runs (tenant, answer_run_id) where answer_run_id is not null;
 -- A run with a session is found by the session. So the next two have only runs without one.
@@ -362,6 +389,18 @@ create table api_keys (
     created_at integer not null,
     revoked_at integer
 ) strict;
+
+-- Sessions of the console: a browser has a secret in place of an API key, and so its scopes.
+create table console_sessions (
+    key_id blob not null,
+    created_at integer not null,
+    -- Use moves it, up to a limit after created_at.
+    expires_at integer not null,
+    secret_hash blob not null primary key,
+    tenant text not null
+) strict, without rowid;
+create index console_sessions_by_key on console_sessions (key_id, created_at);
+create index console_sessions_by_expiry on console_sessions (expires_at);
 
 -- Files of workspaces by their hash: files, chunks of large files, and directories. They are written
 -- before the session that refers to them. A content that no session and no journal refers to is

@@ -34,6 +34,8 @@ readonly SERVERS_PGBOUNCER_SHA256=da72a3aba13072876d055a3e58dd4aba4a5de4ed6148e7
 readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
 # Clients of OpenAI's API.
 readonly SERVERS_OPENAI_CLIENTS=$SERVERS_ROOT/tests/openai-clients
+# Checks of the console.
+readonly SERVERS_CONSOLE_CHECKS=$SERVERS_ROOT/tests/console
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -188,6 +190,23 @@ servers_prepare_node() {
     fi
     if servers_install_node_libraries "$SERVERS_OPENAI_CLIENTS" "$target/test-openai-clients-node"; then
         export AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE=$target/test-openai-clients-node/node_modules
+    fi
+    servers_prepare_console
+}
+
+# Prepares the browser for the checks of the console, and their libraries.
+servers_prepare_console() {
+    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/console
+    if ! command -v chromium >/dev/null; then
+        servers_say "installing chromium"
+        packages_install chromium || servers_say "chromium can't be installed"
+    fi
+    if command -v chromium >/dev/null; then
+        AGENT_RUNTIME_TEST_CHROMIUM=$(command -v chromium)
+        export AGENT_RUNTIME_TEST_CHROMIUM
+    fi
+    if servers_install_node_libraries "$SERVERS_CONSOLE_CHECKS" "$folder"; then
+        export AGENT_RUNTIME_TEST_CONSOLE_NODE=$folder/node_modules
     fi
 }
 

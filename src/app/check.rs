@@ -76,6 +76,9 @@ fn check_agents(
     check_directory(loaded, "agents", &config.agents.directory, findings);
     check_directory(loaded, "tools", &config.tools.directory, findings);
     check_directory(loaded, "mcp", &config.mcp.directory, findings);
+    if let Some(directory) = &config.console.directory {
+        check_directory(loaded, "console", directory, findings);
+    }
     let found = AgentFiles::new(&config.agents.directory).find()?;
     // An example is meant to be renamed, so it is not reported.
     let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");

@@ -46,6 +46,7 @@ fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
         ("deliveries", figures.deliveries),
         ("idempotency keys", figures.idempotency_keys),
         ("commands for workers", figures.commands),
+        ("console sessions", figures.console_sessions),
         ("contents", figures.contents),
         ("bytes", figures.bytes),
     ];

@@ -76,7 +76,7 @@ async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Re
 
 async fn list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
     let filter = RunFilter {
-        status: args.status,
+        statuses: args.status.into_iter().collect(),
         agent: args.agent,
         model: args.model,
         thread: args.thread,

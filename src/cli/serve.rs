@@ -79,7 +79,8 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let interface = if config.queue.role == ProcessRole::Worker {
         http::probe_interface(Arc::clone(&app.runs), &limits)
     } else {
-        http::interface(Arc::clone(&app.runs), app.mcp.clone(), Arc::clone(&app.openai), &limits)
+        let (mcp, openai) = (app.mcp.clone(), Arc::clone(&app.openai));
+        http::interface(Arc::clone(&app.runs), mcp, openai, &config.console, &limits)
     };
     app.begin();
     let stop = CancellationToken::new();
@@ -174,9 +175,15 @@ fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool)
              agents        {agents}"
         ));
     }
+    let console = if config.console.is_served(config.http.listen) {
+        format!("  console       http://{address}/console\n")
+    } else {
+        String::new()
+    };
     print_line(format_args!(
         "agent-runtime {version}\n  \
-         listening on  http://{address}  (API: http://{address}/docs)\n  \
+         listening on  http://{address}  (API: http://{address}/docs)\n\
+         {console}  \
          store         {store}\n  \
          agents        {agents}\n\
          Try:\n  \

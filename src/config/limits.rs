@@ -49,7 +49,7 @@ struct TenantLimitsConfig {
     /// Runs that wait in the queue.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000_000, _>")]
     queued_runs: Option<u32>,
-    /// Readers that follow runs or wait for them at once in this process.
+    /// Readers that follow runs or changes, or wait for runs, at once in this process.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     readers: Option<u32>,
     /// Bytes of the files of all sessions together, each content counted once.

@@ -61,7 +61,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use self::sections::Sections;
-use crate::http::{HttpLimits, McpAccess, OpenAiAccess};
+use crate::http::{ConsoleSettings, HttpLimits, McpAccess, OpenAiAccess};
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
 use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
@@ -87,6 +87,8 @@ pub struct Config {
     pub mcp_access: McpAccess,
     /// The key of request states that `[http.mcp]` names.
     pub mcp_state_key: Option<SecretString>,
+    /// `[console]`
+    pub console: ConsoleSettings,
     /// `[openai]`
     pub openai: OpenAiAccess,
     /// The key of encrypted reasoning that `[openai]` names.
@@ -162,6 +164,7 @@ impl Config {
             http: sections.read("http")?,
             mcp_access: sections.read("http.mcp")?,
             mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,
+            console: sections.read("console")?,
             openai: sections.read("openai")?,
             openai_seal_key: sections.secret(&["openai", "seal_key_file"], &sections.read("openai")?)?,
             store: sections.read("store")?,

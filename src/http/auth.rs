@@ -1,21 +1,24 @@
-//! Authentication: an API key determines the tenant and the scopes. `host.rs` protects a service
-//! without keys.
+//! Authentication: an API key determines the tenant and the scopes. A browser that has logged in to
+//! the console sends a cookie in place of its key. `host.rs` protects a service without keys.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::codes::ProblemCode;
+use super::compression::{Coding, compress};
+use super::cookie::{check_own_page, session_hash};
 use super::host::check_anonymous;
 use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
+use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
 use values::limits::RunLimits;
@@ -63,6 +66,17 @@ impl Call {
         }
     }
 
+    /// Returns all scopes that the caller has. Every caller has all of them while no key exists.
+    pub(super) fn scopes(&self) -> impl Iterator<Item = Scope> {
+        let scopes = Scope::ALL.into_iter();
+        scopes.filter(|scope| self.check_scope(*scope).is_ok())
+    }
+
+    /// Returns the API key; `None` while no key exists.
+    pub(super) fn key(&self) -> Option<&ApiKeyRecord> {
+        self.key.as_deref()
+    }
+
     /// Returns the id of the API key; `None` while no key exists.
     pub(super) fn key_id(&self) -> Option<ApiKeyId> {
         self.key.as_ref().map(|key| key.key_id)
@@ -84,13 +98,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Call {
 }
 
 /// Passes a request on if the caller has the scope and stays within the rate. Adds the caller to
-/// the request and the response. Without a scope, any key will do.
+/// the request and the response, and compresses the response. Without a scope, any key will do.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Option<Scope>)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let key = authorize(&api, request.uri(), request.headers()).await?;
+    let key = authorize(&api, request.method(), request.uri(), request.headers()).await?;
     let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
     let call = Call { api, tenant, key };
     if let Some(scope) = scope {
@@ -98,19 +112,31 @@ pub(super) async fn require_scope(
     }
     request.extensions_mut().insert(call.clone());
     let is_openai = is_openai_path(request.uri().path());
-    let mut response = limit_rate(&call.api, &call.tenant, is_openai, next.run(request)).await;
+    let coding = Coding::accepted(&request);
+    let response = limit_rate(&call.api, &call.tenant, is_openai, next.run(request)).await;
+    let mut response = compress(&call.api.in_flight, &call.tenant, coding, response).await?;
     response.extensions_mut().insert(call);
     Ok(response)
 }
 
 /// Returns the API key of the request; `None` if no key is needed. The clients of OpenAI always
 /// send a key, so an unknown one is accepted there while no key is needed.
-async fn authorize(api: &Api, target: &Uri, headers: &HeaderMap) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+async fn authorize(
+    api: &Api,
+    method: &Method,
+    target: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
     let bearer = bearer(headers);
     let secret = bearer.as_ref().ok().copied().flatten();
     if let Some(hash) = secret.and_then(hash_secret)
         && let Some(key) = api.keys.key(hash).await?
     {
+        return Ok(Some(key));
+    }
+    let may_log_in = matches!(bearer, Ok(None)) && takes_cookie(target.path());
+    if may_log_in && let Some((session, key)) = console_login(api, method, headers).await? {
+        api.console_sessions.extend(&session, api.runs.clock.now()).await;
         return Ok(Some(key));
     }
     let may_be_anonymous = is_openai_path(target.path()) || matches!(bearer, Ok(None));
@@ -119,10 +145,36 @@ async fn authorize(api: &Api, target: &Uri, headers: &HeaderMap) -> Result<Optio
         return Ok(None);
     }
     Err(match bearer {
-        Ok(None) => missing_key(),
+        Ok(None) => missing_key(may_log_in && session_hash(headers).is_some()),
         Ok(Some(_)) => Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"),
         Err(problem) => problem,
     })
+}
+
+/// Returns whether a route takes the cookie of the console: those of the API do, except the routes
+/// for other clients.
+fn takes_cookie(path: &str) -> bool {
+    path.starts_with("/v1/") && !is_openai_path(path)
+}
+
+/// Returns the session that the cookie names, and its API key; `None` if one of them has ended.
+/// Refuses a request that no page of the console sends.
+pub(super) async fn console_login(
+    api: &Api,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Option<(Arc<ConsoleSession>, Arc<ApiKeyRecord>)>, Problem> {
+    let Some(hash) = session_hash(headers).filter(|_| api.console.is_some()) else {
+        return Ok(None);
+    };
+    let Some(session) = api.console_sessions.find(hash, api.runs.clock.now()).await? else {
+        return Ok(None);
+    };
+    let Some(key) = api.keys.key(session.key_hash).await? else {
+        return Ok(None);
+    };
+    check_own_page(method, headers)?;
+    Ok(Some((session, key)))
 }
 
 /// Returns the secret of the header `Authorization`, if there is one.
@@ -143,9 +195,11 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-fn missing_key() -> Problem {
-    Problem::new(
-        ProblemCode::MissingApiKey,
-        "send the header Authorization: Bearer with an API key",
-    )
+fn missing_key(has_cookie: bool) -> Problem {
+    let words = if has_cookie {
+        "the session of the console has ended: log in again"
+    } else {
+        "send the header Authorization: Bearer with an API key"
+    };
+    Problem::new(ProblemCode::MissingApiKey, words)
 }

@@ -130,8 +130,10 @@ codes! {
         "Correct the path. Encode the characters of a name that have a meaning in an address, for example `%` as \
          `%25`. Leave the `/` between names as it is.";
     MissingApiKey = "missing_api_key", UNAUTHORIZED, "The request has no API key",
-        "The service has API keys, so every request under `/v1` needs one. This request has none.",
-        "Send `Authorization: Bearer ark_...`. An operator creates keys with `agent-runtime keys create`.";
+        "The service has API keys, so every request under `/v1` needs one. This request has none, or the session of \
+         the [console](console.md) that it names has ended.",
+        "Send `Authorization: Bearer ark_...`. An operator creates keys with `agent-runtime keys create`. In the \
+         console, log in again.";
     InvalidApiKey = "invalid_api_key", UNAUTHORIZED, "The API key is not valid",
         "The API key is unknown or was revoked, or the header `Authorization` is not `Bearer ark_...`. A service \
          without any key rejects every request that has this header, except on the [routes for OpenAI's \
@@ -158,12 +160,15 @@ codes! {
          read every session.",
         "Create a key with `agent-runtime keys create` and send it: then every name is allowed. Or add the name to \
          [`http.allowed_hosts`](configuration.md#http); see [without keys](operations.md#without-keys).";
-    OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The service has no key and does not answer to other web pages",
+    OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The service does not answer to this web page",
         "There is no API key, and the header `Origin` shows that the request comes from a web page that this service \
          has not served. Any page that is open in a browser on this machine can send requests like this. The service \
-         never allows other origins (CORS).",
+         never allows other origins (CORS). Or the request logs in to the [console](console.md#security) or has its \
+         cookie, and is not from a page of the console, is a write without `X-Console: 1`, or is a login over plain \
+         HTTP beyond this machine.",
         "Call the service from a server of yours and not from a page. With an [API key](operations.md#keys) the \
-         header does not matter, but browsers still hide the responses from pages of other origins.";
+         header does not matter, but browsers still hide the responses from pages of other origins. Open the console \
+         over HTTPS, or on the machine of the service.";
     ProxiedWithoutKey = "proxied_without_key", FORBIDDEN, "The service has no key and is behind a proxy",
         "There is no API key, and a header shows that a proxy forwarded the request, for example `X-Forwarded-For`, \
          `Forwarded` or `X-Real-IP`. So other machines can reach a service that does not authenticate anybody.",
@@ -400,10 +405,10 @@ codes! {
         "This process has as many light runs in progress as `runs.max_concurrent` allows. Or the tenant has as many \
          as `light_runs` in its [limits](configuration.md#limits) allows.",
         "Try again after `Retry-After`.";
-    TooManyReaders = "too_many_readers", TOO_MANY_REQUESTS, "Too many readers follow runs",
+    TooManyReaders = "too_many_readers", TOO_MANY_REQUESTS, "Too many readers follow runs or changes",
         "The tenant has as many readers on one replica as `readers` in its [limits](configuration.md#limits) allows. \
-         A reader is a request that follows the events of a run, waits for a run with `?wait=`, or repeats an \
-         earlier request and waits for its run.",
+         A reader is a request that follows the events of a run or the changes of the tenant, waits for a run with \
+         `?wait=`, or repeats an earlier request and waits for its run.",
         "Try again after `Retry-After`. Close readers that you don't need, read the run without `wait`, or repeat \
          the request with `Prefer: respond-async`.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The tenant makes too many requests",

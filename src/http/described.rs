@@ -75,11 +75,13 @@ const WITH_JSON: &[Code] = &[
 /// Problems of routes that require JSON.
 const WITH_REQUIRED_JSON: &[Code] = &[Code::EmptyBody, Code::MissingField];
 
-/// Describes the scope that the callers of routes need. `None` is for routes without a key.
+/// Describes the scope that the callers of routes need. `None` is for routes without a key. A route
+/// for any key describes that itself.
 pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
     let needed = scope.map(|scope| SecurityRequirement::new(API_KEY, [scope.as_str()]));
     for operation in operations(&mut routes) {
-        operation.security = Some(needed.iter().cloned().collect());
+        let own = operation.security.take();
+        operation.security = own.or_else(|| Some(needed.iter().cloned().collect()));
     }
     routes
 }

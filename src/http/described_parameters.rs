@@ -24,12 +24,17 @@ const PARAMETERS: &[(&str, &str)] = &[
         "`respond-async` (RFC 7240) makes a synchronous run asynchronous",
     ),
     ("If-None-Match", "The `ETag` of an earlier answer"),
+    ("X-Console", "`1`, from pages of the console"),
 ];
 
 /// Headers of responses.
 const HEADERS: &[(&str, &str)] = &[
     ("Location", "The path of the run, the session or the thread"),
     ("ETag", "The root hash of the session, quoted"),
+    (
+        "X-Total",
+        "The number of rows on all pages; 1,000 stands for 1,000 or more",
+    ),
     (
         "Idempotency-Replayed",
         "`true` where the answer is that of an earlier request with the key",

@@ -37,6 +37,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
         (name = "openai", description = "The routes for the clients of OpenAI. Errors have OpenAI's form."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
+        (name = "service", description = "Who calls, what the service has, and what changes."),
+        (name = "console", description = "The login of a browser to the console."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
     external_docs(url = "/docs/guides", description = "Guides"),

@@ -25,8 +25,8 @@ macro_rules! guides {
 
 guides! {
     "agents.md" "api.md" "approvals.md" "benchmarks.md" "budgets.md" "commands.md" "compaction.md" "configuration.md"
-    "deployment.md" "environments.md" "events.md" "files.md" "guarantees.md" "hooks.md" "http-tools.md" "mcp.md"
-    "mcp-server.md" "models.md" "openai.md" "operations.md" "problems.md" "sandbox.md" "sandbox-network.md"
+    "console.md" "deployment.md" "environments.md" "events.md" "files.md" "guarantees.md" "hooks.md" "http-tools.md"
+    "mcp.md" "mcp-server.md" "models.md" "openai.md" "operations.md" "problems.md" "sandbox.md" "sandbox-network.md"
     "scaling.md" "sessions.md" "subagents.md" "threads.md" "tools.md" "webhook-hook.md" "webhooks.md"
 }
 

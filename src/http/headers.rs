@@ -1,6 +1,6 @@
 //! Reads request headers strictly. A malformed header is a problem that names the header.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, header};
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
@@ -16,6 +16,17 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<O
     let text = value.to_str().ok().filter(|text| is_visible(text));
     text.map(Some)
         .ok_or_else(|| invalid(name, "only visible ASCII characters, and at least one"))
+}
+
+/// Returns whether the caller already has what the quoted entity tag names (RFC 9110,
+/// `If-None-Match`, weak comparison).
+pub(super) fn caller_has(headers: &HeaderMap, tag: &str) -> bool {
+    let given = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut tags = given.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
 }
 
 /// Returns whether a text has visible ASCII characters only, and at least one.

@@ -94,6 +94,13 @@ fn is_known(host: &str, limits: &HttpLimits) -> bool {
     host == "localhost" || limits.allowed_hosts.contains(host)
 }
 
+/// Returns whether the host of the request is a name of this machine that no other machine has.
+pub(super) fn is_loopback_host(headers: &HeaderMap) -> bool {
+    let name = host_header(headers).map(|host| host_name(&host)).unwrap_or_default();
+    let address: Option<IpAddr> = name.parse().ok();
+    name == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
+}
+
 /// Returns whether a page of the origin was served under the host of the request.
 pub(super) fn is_own_origin(origin: &str, headers: &HeaderMap) -> bool {
     host_header(headers).is_some_and(|host| is_origin_of(origin, &host))

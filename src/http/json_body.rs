@@ -121,6 +121,22 @@ pub(super) async fn read_body(request: Request, api: &Api) -> Result<RawBody, Pr
 
 /// Reads a body of at most `max` bytes. Each of them takes the room of `copies` bytes.
 pub(super) async fn read_bytes(mut request: Request, api: &Api, max: usize, copies: u64) -> Result<RawBody, Problem> {
+    let Call { tenant, .. } = request.extract_parts().await?;
+    read_bytes_of(request, api, &tenant, max, copies).await
+}
+
+/// Reads a body of at most `max` bytes from a caller who is not known yet.
+pub(super) async fn read_open_body(request: Request, api: &Api, max: usize) -> Result<RawBody, Problem> {
+    read_bytes_of(request, api, &TenantId::anonymous(), max, READING).await
+}
+
+async fn read_bytes_of(
+    request: Request,
+    api: &Api,
+    tenant: &TenantId,
+    max: usize,
+    copies: u64,
+) -> Result<RawBody, Problem> {
     let limits = &api.limits;
     let announced = request
         .headers()
@@ -129,9 +145,8 @@ pub(super) async fn read_bytes(mut request: Request, api: &Api, max: usize, copi
     if announced.is_some_and(|length| length > max as u64) {
         return Err(too_large(max));
     }
-    let Call { tenant, .. } = request.extract_parts().await?;
     let room = announced.unwrap_or(max as u64).saturating_mul(copies);
-    let reading = collect(request.into_body(), max, room, api, &tenant);
+    let reading = collect(request.into_body(), max, room, api, tenant);
     tokio::time::timeout(limits.request_timeout, reading)
         .await
         .unwrap_or_else(|_| {

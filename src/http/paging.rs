@@ -140,6 +140,17 @@ pub(super) fn take_limit(query: &mut QueryParameters) -> Result<Option<u32>, Pro
     }
 }
 
+/// Returns the index at which a page begins, by its cursor or by the parameter `from`.
+pub(super) fn first_index(cursor: Option<u64>, from: Option<u32>) -> Result<u64, Problem> {
+    if cursor.is_some() && from.is_some() {
+        return Err(invalid(
+            "from",
+            "a cursor determines where the page begins: leave `from` out",
+        ));
+    }
+    Ok(cursor.or(from.map(u64::from)).unwrap_or(0))
+}
+
 /// Takes the parameter `cursor`.
 pub(super) fn take_cursor<K: CursorKey>(query: &mut QueryParameters) -> Result<Option<K>, Problem> {
     let Some(text) = query.text("cursor")? else {

@@ -21,6 +21,9 @@ use values::spelling::nearest;
 /// The error message for an instant whose year does not have four digits (RFC 3339).
 pub(super) const YEAR_RULE: &str = "a time has a year from 0000 to 9999";
 
+/// The error message for a text that is no unsigned integer.
+const NUMBER_RULE: &str = "not an integer of 0 or more, or too large a one";
+
 /// The parameters of the path.
 #[derive(Debug)]
 pub(super) struct PathParameters(Vec<(String, String)>);
@@ -63,6 +66,11 @@ impl PathParameters {
     /// Returns a parameter that is an id.
     pub(super) fn id<T: FromStr<Err = ParseIdError>>(&self, name: &str) -> Result<T, Problem> {
         parse_id(name, self.text(name))
+    }
+
+    /// Returns a parameter that is an unsigned integer.
+    pub(super) fn number<T: FromStr<Err = ParseIntError>>(&self, name: &str) -> Result<T, Problem> {
+        parse_number(self.text(name)).ok_or_else(|| invalid(name, NUMBER_RULE))
     }
 }
 
@@ -133,10 +141,28 @@ impl QueryParameters {
         })
     }
 
+    /// Takes a parameter that is a list with commas, and parses each value. Returns each once; none
+    /// if the parameter is absent.
+    pub(super) fn parsed_list<T>(&mut self, name: &'static str) -> Result<Vec<T>, Problem>
+    where
+        T: FromStr<Err: Display> + PartialEq,
+    {
+        let mut values = Vec::new();
+        for text in self.text(name)?.iter().flat_map(|list| list.split(',')) {
+            let value = text.parse::<T>();
+            let value = value.map_err(|error| invalid(name, error.to_string()))?;
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+
     /// Takes a parameter that is an unsigned integer.
     pub(super) fn number<T: FromStr<Err = ParseIntError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
-        let words = "not an integer of 0 or more, or too large a one";
-        self.read(name, |text| parse_number(text).ok_or_else(|| invalid(name, words)))
+        self.read(name, |text| {
+            parse_number(text).ok_or_else(|| invalid(name, NUMBER_RULE))
+        })
     }
 
     /// Takes a parameter that is an id.

@@ -26,6 +26,17 @@ pub(super) const AGENT_PROBLEMS: &[ProblemCode] = &[
     ProblemCode::InvalidResponseFormat,
 ];
 
+/// The problems of all routes of the console's sessions.
+pub(super) const CONSOLE_PROBLEMS: &[ProblemCode] = &[
+    ProblemCode::RouteNotFound,
+    ProblemCode::OriginNotAllowed,
+    ProblemCode::TooManyUnknownKeys,
+    ProblemCode::UnknownParameter,
+    ProblemCode::InvalidParameter,
+    ProblemCode::InvalidUtf8,
+    ProblemCode::StoreUnavailable,
+];
+
 /// The problems of routes that run an agent for a client of OpenAI.
 pub(super) const OPENAI_PROBLEMS: &[&[ProblemCode]] = &[
     AGENT_PROBLEMS,

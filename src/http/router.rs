@@ -15,6 +15,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::{PathItemExt as _, routes};
 
 use super::auth::require_scope;
+use super::console_sessions::ConsoleSessions;
+use super::console_settings::ConsoleSettings;
 use super::described::{complete, with_scope};
 use super::docs::{self, ApiDescription};
 use super::frames::Frames;
@@ -30,7 +32,9 @@ use super::openai_settings::OpenAiSettings;
 use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::Api;
-use super::{agents, deliveries, guides, health, mcp, openai, runs, sessions, threads};
+use super::{
+    agents, approvals, changes, console, deliveries, guides, health, mcp, me, openai, runs, service, sessions, threads,
+};
 use crate::run::RunContext;
 use store::keys::Scope;
 
@@ -46,9 +50,11 @@ pub fn interface(
     runs: Arc<RunContext>,
     mcp: Option<Arc<McpSettings>>,
     openai: Arc<OpenAiSettings>,
+    console: &ConsoleSettings,
     limits: &HttpLimits,
 ) -> Interface {
-    let api = api(runs, mcp, openai, limits);
+    let console = Some(console).filter(|console| console.is_served(limits.listen));
+    let api = api(runs, mcp, openai, console.cloned(), limits);
     let scoped = |part: Part| {
         let state = (Arc::clone(&api), part.scope);
         part.routes.route_layer(from_fn_with_state(state, require_scope))
@@ -59,23 +65,26 @@ pub fn interface(
     };
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = Router::new()
+        .merge(scoped(counted(identified())))
         .merge(scoped(counted(reading())))
         .merge(scoped(streaming()))
         .merge(scoped(writing()))
         .merge(scoped(administration()))
         .merge(open().routes)
+        .merge(logins().routes)
         .route_layer(timed)
         .merge(scoped(running()))
         .merge(scoped(following()))
         .merge(mcp_routes(&api));
-    guarded(routes.merge(documentation()).merge(not_served()), api)
+    let pages = documentation().merge(console_pages());
+    guarded(routes.merge(pages).merge(not_served()), api)
 }
 
 /// Makes the router of a process that answers probes only.
 pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface {
     guarded(
         open().routes.route("/{*path}", any(api_not_served)),
-        api(runs, None, Arc::default(), limits),
+        api(runs, None, Arc::default(), None, limits),
     )
 }
 
@@ -83,15 +92,20 @@ fn api(
     runs: Arc<RunContext>,
     mcp: Option<Arc<McpSettings>>,
     openai: Arc<OpenAiSettings>,
+    console: Option<ConsoleSettings>,
     limits: &HttpLimits,
 ) -> Arc<Api> {
     let keys = KeyCache::new(Arc::clone(&runs.store));
+    let console_sessions = ConsoleSessions::new(Arc::clone(&runs.store));
     Arc::new(Api {
+        started_at: runs.clock.now(),
         runs,
         mcp,
         openai,
+        console,
         limits: limits.clone(),
         keys,
+        console_sessions,
         readiness: Readiness::default(),
         readers: Arc::default(),
         in_flight: InFlight::new(limits.max_bytes_in_flight),
@@ -134,7 +148,7 @@ pub fn openapi() -> OpenApi {
 /// Routes with the same layers.
 struct Part {
     routes: Router<Arc<Api>>,
-    /// The scope that their callers need; `None` for routes without a key.
+    /// The scope that their callers need; `None` for routes without a key, or for any key.
     scope: Option<Scope>,
 }
 
@@ -185,6 +199,7 @@ parts! {
     following(Some(Scope::SessionsRead)):
         runs::show::get_run,
         runs::events::follow_run,
+        changes::follow_changes,
         openai::response_by_id::get_response;
 
     writing(Some(Scope::RunsWrite)):
@@ -216,16 +231,19 @@ parts! {
         sessions::list::list_lineage,
         sessions::list::list_children,
         sessions::files::merge::get_ancestor,
+        sessions::show::get_message_session,
         sessions::compare::verify_session,
         threads::show::list_threads,
         threads::show::get_thread,
         deliveries::list_deliveries,
         deliveries::get_delivery,
         agents::list_agents,
-        agents::get_agent;
+        agents::get_agent,
+        service::get_service;
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
+        approvals::list_approvals,
         runs::show::list_steps,
         sessions::show::get_session,
         sessions::compare::diff_sessions,
@@ -248,7 +266,16 @@ parts! {
         agents::delete_agent,
         agents::reload_agents;
 
+    /// Routes for every caller that has a valid key.
+    identified(None): me::get_me;
+
     open(None): health::healthz, health::readyz;
+
+    /// Routes of browsers, which have no key or a cookie in place of it.
+    logins(None):
+        console::session::show_login,
+        console::session::log_in,
+        console::session::log_out;
 }
 
 /// Makes the route of the Model Context Protocol. The scope depends on the message.
@@ -284,4 +311,13 @@ fn documentation() -> Router<Arc<Api>> {
         .route("/docs/guides", get(guides::index))
         .route("/config/default.toml", get(guides::settings))
         .layer(map_response(docs::secure))
+}
+
+/// Makes the routes of the console's pages, which need no key. Each address that is no file is the
+/// address of a view, and shows the page.
+fn console_pages() -> Router<Arc<Api>> {
+    Router::new()
+        .route("/console", get(console::pages::page))
+        .route("/console/", get(console::pages::page))
+        .route("/console/{*file}", get(console::pages::page))
 }

@@ -2,29 +2,50 @@
 
 use std::sync::Arc;
 
+use super::codes::ProblemCode;
+use super::console_sessions::ConsoleSessions;
+use super::console_settings::ConsoleSettings;
 use super::frames::Frames;
 use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::mcp_settings::McpSettings;
 use super::openai_settings::OpenAiSettings;
+use super::problem::Problem;
 use super::readiness::Readiness;
 use crate::run::RunContext;
+use values::clock::Timestamp;
 use values::limits::TenantShares;
 
 /// The resources that handlers and layers share.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) runs: Arc<RunContext>,
+    /// When this process began to serve.
+    pub(super) started_at: Timestamp,
     /// `None` if `/mcp` is not served.
     pub(super) mcp: Option<Arc<McpSettings>>,
     pub(super) openai: Arc<OpenAiSettings>,
+    /// `None` if the console is not served.
+    pub(super) console: Option<ConsoleSettings>,
     pub(super) limits: HttpLimits,
     pub(super) keys: KeyCache,
+    pub(super) console_sessions: ConsoleSessions,
     pub(super) readiness: Readiness,
     pub(super) readers: Arc<TenantShares>,
     /// The budget of response bytes.
     pub(super) in_flight: InFlight,
     /// Events that are being sent.
     pub(super) frames: Frames,
+}
+
+impl Api {
+    /// Returns the settings of the console, or the problem that it is not served.
+    pub(super) fn console(&self) -> Result<&ConsoleSettings, Problem> {
+        self.console.as_ref().ok_or_else(|| {
+            let words = "the console is not served: `console.enabled` is false, or the service listens beyond \
+                         loopback and the key is not set";
+            Problem::new(ProblemCode::RouteNotFound, words)
+        })
+    }
 }

@@ -1,4 +1,4 @@
-//! Limits of a tenant: the rate of its requests, and the number of its readers of runs.
+//! Limits of a tenant: the rate of its requests, and the number of its readers.
 
 use std::time::Duration;
 
@@ -86,14 +86,15 @@ fn seconds(standing: &RateStanding, requests: u32) -> u32 {
 }
 
 impl Api {
-    /// Counts one more reader of the tenant, which follows a run or waits for one. Dropping the
-    /// share ends the count.
+    /// Counts one more reader of the tenant, which follows a run or changes, or waits for a run.
+    /// Dropping the share ends the count.
     pub(super) fn take_reader(&self, tenant: &TenantId) -> Result<TenantShare, Problem> {
         let limit = self.runs.limits.of(tenant).readers;
         self.readers.take(tenant, limit).ok_or_else(|| {
             let limit = limit.unwrap_or_default();
-            let words =
-                format!("{limit} readers of the tenant follow runs or wait for them, as many as it may have at once");
+            let words = format!(
+                "{limit} readers of the tenant follow runs or changes, or wait for runs, as many as it may have"
+            );
             Problem::new(ProblemCode::TooManyReaders, words).with_retry_after(RETRY_AFTER)
         })
     }

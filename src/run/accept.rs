@@ -59,6 +59,13 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
         Acceptance::Accepted { lease, interrupted } => {
             if lease.is_none() {
                 process.queue_length.add();
+                // A worker of this process may have begun the run already.
+                if process.active.find(&plan.tenant, run.summary.run_id).is_none() {
+                    ctx.publish_queued(&plan.tenant, &run.summary);
+                }
+            }
+            if let Some(answer) = &run.answer {
+                ctx.publish_answered(&plan.tenant, answer.run_id, run.summary.base_session_id);
             }
             if let Some(interrupted) = interrupted {
                 interrupt(&ctx, &plan.tenant, interrupted);

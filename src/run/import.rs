@@ -119,13 +119,17 @@ pub async fn import_session(ctx: &RunContext, tenant: TenantId, request: ImportR
         environment_from: None,
     };
     match ctx.sessions.commit(&commit).await {
-        Ok(published) => Ok(Imported {
-            bundle: Bundle {
-                history,
-                ..(*published).clone()
-            },
-            is_replay: false,
-        }),
+        Ok(published) => {
+            let moved = commit.thread.as_ref().map(|thread| &thread.name);
+            ctx.publish_session(&commit.tenant, session_id, moved);
+            Ok(Imported {
+                bundle: Bundle {
+                    history,
+                    ..(*published).clone()
+                },
+                is_replay: false,
+            })
+        }
         Err(CommitError::Store(error)) => Err(error.into()),
         Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
         Err(CommitError::ThreadMoved { name }) => Err(Refusal::ThreadMoved { name }),
@@ -195,7 +199,10 @@ async fn import_draft(
     Ok(BundleDraft {
         session_id,
         parent: None,
+        merged_session_id: None,
+        environment_session_id: None,
         run_id: None,
+        run_status: None,
         subagent_of: None,
         agent: agent.definition.name.clone(),
         agent_version: Some(agent.version),

@@ -65,10 +65,13 @@ pub async fn create_thread(ctx: &RunContext, tenant: &TenantId, new: NewThread) 
         created_at: ctx.clock.now(),
     };
     match ctx.store.thread_create(tenant, &draft, claim).await? {
-        ThreadCreate::Created(thread) => Ok(CreatedThread {
-            thread,
-            is_replay: false,
-        }),
+        ThreadCreate::Created(thread) => {
+            ctx.publish_thread(tenant, &thread);
+            Ok(CreatedThread {
+                thread,
+                is_replay: false,
+            })
+        }
         ThreadCreate::NoSession(session_id) => Err(absent_session(ctx, tenant, session_id).await),
         ThreadCreate::Exists => Err(Refusal::ThreadExists { name: draft.name }),
         ThreadCreate::Known(known) => known_thread(ctx, tenant, &new.name, key, known).await,

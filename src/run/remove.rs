@@ -59,6 +59,9 @@ pub async fn remove_session(
         reason: Unavailability::Unreachable,
         source: "the process ends".into(),
     })??;
+    if matches!(removal, SessionRemoval::Removed(_)) {
+        ctx.publish_session_removed(tenant, session_id);
+    }
     Ok(match removal {
         SessionRemoval::Removed(_) => Removal::Removed,
         SessionRemoval::NotFound => Removal::NotFound,

@@ -136,6 +136,8 @@ pub enum AgentEvent {
         /// The parts of the request that the provider refused and that later requests leave out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
+        /// The number of attempts: more than 1 after retries.
+        attempts: u32,
         /// The duration, in milliseconds.
         duration_ms: i64,
     },

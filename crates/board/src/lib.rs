@@ -9,6 +9,10 @@
 //! A reader registers for changes first (`changes.rs`), then reads, then waits. So it misses no
 //! change.
 //!
+//! *Changes.* A reader of a tenant's changes (`feed.rs`) gets the ids of runs with a new status,
+//! and of sessions and threads that requests without a run have changed. Nothing of that is
+//! retained.
+//!
 //! *Events.* The board retains the events of a run's newest attempt until some time after its end.
 //! If there is too little room, it drops the oldest ones, so there are no gaps. Readers get
 //! *durable* events only, which another attempt at a queued run would find. So a takeover never
@@ -23,6 +27,7 @@ mod changes;
 mod control;
 mod error;
 mod events;
+mod feed;
 mod live_run;
 mod local;
 #[cfg_attr(not(feature = "redis"), path = "without_redis.rs")]
@@ -38,6 +43,7 @@ use futures_util::stream::BoxStream;
 
 pub use self::control::{AddressedMessage, ControlMessage};
 pub use self::error::BoardError;
+pub use self::feed::{ChangeReader, ChangesLost, TenantChange};
 pub use self::live_run::LiveRun;
 use self::local::LocalBoard;
 pub use self::settings::{BoardSettings, RedisSettings};
@@ -47,6 +53,9 @@ use tasks::supervision::Supervisor;
 use values::ids::{RunId, SessionId};
 use values::limits::{RateStanding, RequestRate};
 use values::tenant::TenantId;
+
+/// Whether this build has the client of Redis.
+pub const HAS_REDIS: bool = cfg!(feature = "redis");
 
 /// Shows live runs, retains their events, and sends control messages to them.
 #[derive(Debug)]
@@ -96,18 +105,27 @@ impl Board {
     /// Adds a run that begins, or a new attempt at it. With `exclusive`, fails if another live run
     /// has the same base, and returns its id. A run with a terminal status does not count as live.
     pub async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
-        match &self.shared {
+        let change = TenantChange::of_run(&run.summary);
+        let opened = match &self.shared {
             Some(shared) => shared.run_open(tenant, run, exclusive).await,
             None => self.local.open(tenant, run, exclusive, true),
+        };
+        if opened.is_ok() {
+            self.change_publish(tenant, change);
         }
+        opened
     }
 
     /// Updates the state of a live run. Never waits: an update that can't be shown is dropped.
     pub fn run_update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
+        let change = TenantChange::of_run(&run.summary);
         let run_id = run.summary.run_id;
-        self.local.update(tenant, run);
+        let has_new_status = self.local.update(tenant, run);
         if let Some(shared) = &self.shared {
             shared.run_update(tenant, run_id);
+        }
+        if has_new_status {
+            self.change_publish(tenant, change);
         }
     }
 
@@ -221,6 +239,21 @@ impl Board {
     /// call, even before the future is polled. Notifications may be lost, so callers poll as well.
     pub fn run_change(&self, run_id: RunId) -> BoxFuture<'static, ()> {
         self.local.changes.wait(run_id)
+    }
+
+    /// Publishes a change to the readers of the tenant in all processes. The board itself publishes
+    /// the changes of the runs that it shows. Never waits. If a change can't be sent to another
+    /// process, the readers there get an error.
+    pub fn change_publish(&self, tenant: &TenantId, change: TenantChange) {
+        self.local.feeds.publish(tenant, &change);
+        if let Some(shared) = &self.shared {
+            shared.change_publish(tenant, change);
+        }
+    }
+
+    /// Returns a reader of the changes of a tenant from now on, in all processes.
+    pub fn change_reader(&self, tenant: &TenantId) -> ChangeReader {
+        self.local.feeds.subscribe(tenant)
     }
 
     /// Sends a control message to the process that executes a run. All subscribers receive it, some

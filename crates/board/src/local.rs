@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use super::changes::Changes;
 use super::control::ControlMessages;
 use super::events::EventLogs;
+use super::feed::Feeds;
 use super::live_run::LiveRun;
 use super::settings::BoardSettings;
 use agent::record::RunEvent;
@@ -21,6 +22,7 @@ pub(super) struct LocalBoard {
     runs: Mutex<Runs>,
     pub(super) events: EventLogs,
     pub(super) changes: Arc<Changes>,
+    pub(super) feeds: Arc<Feeds>,
     pub(super) control: ControlMessages,
 }
 
@@ -32,6 +34,7 @@ impl LocalBoard {
             runs: Mutex::default(),
             events: EventLogs::new(settings),
             changes: Arc::default(),
+            feeds: Arc::default(),
             control: ControlMessages::default(),
         }
     }
@@ -62,16 +65,20 @@ impl LocalBoard {
         find_rival(&self.runs.lock(), tenant, run)
     }
 
-    /// Shows where a run stands, unless a newer attempt at it is shown.
-    pub(super) fn update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
+    /// Shows where a run stands, unless a newer attempt at it is shown. Returns whether the shown
+    /// run has another status than before.
+    pub(super) fn update(&self, tenant: &TenantId, run: Arc<LiveRun>) -> bool {
         let run_id = run.summary.run_id;
         let mut runs = self.runs.lock();
         let shown = runs.entry((tenant.clone(), run_id)).or_insert_with(|| Arc::clone(&run));
-        if shown.fence <= run.fence {
+        let is_newest = shown.fence <= run.fence;
+        let has_new_status = is_newest && shown.summary.status != run.summary.status;
+        if is_newest {
             *shown = run;
         }
         drop(runs);
         self.changes.notify(run_id);
+        has_new_status
     }
 
     /// Removes a run, unless the board has a newer attempt. Its events are retained for a while.

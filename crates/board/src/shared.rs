@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::control::AddressedMessage;
 use super::error::BoardError;
+use super::feed::TenantChange;
 use super::live_run::LiveRun;
 use agent::record::RunEvent;
 use values::ids::{RunId, SessionId};
@@ -48,6 +49,9 @@ pub(super) trait SharedBoard: Send + Sync + fmt::Debug {
 
     /// Returns the number of the last shared event.
     async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError>;
+
+    /// Queues a change of a tenant for the readers of other processes.
+    fn change_publish(&self, tenant: &TenantId, change: TenantChange);
 
     /// Publishes a control message. Returns whether another process received it.
     async fn control_send(&self, message: AddressedMessage) -> bool;

@@ -10,9 +10,9 @@ use super::client::{HttpModel, Shared};
 use super::protocols::{NotBuilt, protocol_of};
 use super::retry::{Retry, TokioPauses};
 use super::scripted::{Script, ScriptError, Scripted};
-use super::settings::{ClientSettings, ProviderSettings};
+use super::settings::{ClientSettings, ProviderKind, ProviderSettings};
 use super::transport::{Transport, TransportError};
-use agent::ports::{Model, ModelCatalog, ModelLookupError};
+use agent::ports::{Model, ModelCatalog, ModelLookupError, ProviderInfo};
 use values::clock::Clock;
 use values::ids::IdSource;
 use values::model_ref::ModelRef;
@@ -54,6 +54,8 @@ pub struct Catalog {
 
 #[derive(Debug)]
 struct Provider {
+    kind: ProviderKind,
+    has_credentials: bool,
     models: Vec<String>,
     /// The model, or the error of each name that leads to it.
     model: Result<Arc<dyn Model>, ModelLookupError>,
@@ -77,8 +79,13 @@ impl Catalog {
         let mut made = BTreeMap::new();
         for settings in providers {
             let model = maker.model(&settings)?;
-            let models = settings.models;
-            if made.insert(settings.name.clone(), Provider { models, model }).is_some() {
+            let provider = Provider {
+                kind: settings.kind,
+                has_credentials: !lacks_key(&settings),
+                models: settings.models,
+                model,
+            };
+            if made.insert(settings.name.clone(), provider).is_some() {
                 return Err(CatalogError::Duplicate {
                     provider: settings.name,
                 });
@@ -109,6 +116,16 @@ impl ModelCatalog for Catalog {
         let names =
             usable.flat_map(|(name, provider)| provider.models.iter().map(move |model| format!("{name}/{model}")));
         names.filter_map(|name| name.parse().ok()).collect()
+    }
+
+    fn providers(&self) -> Vec<ProviderInfo> {
+        let info = |(name, provider): (&String, &Provider)| ProviderInfo {
+            name: name.clone(),
+            kind: provider.kind.as_str(),
+            has_credentials: provider.has_credentials,
+            models: provider.models.clone(),
+        };
+        self.providers.iter().map(info).collect()
     }
 }
 
@@ -184,7 +201,6 @@ fn lacks_key(settings: &ProviderSettings) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::ProviderKind;
     use values::clock::SystemClock;
     use values::ids::UuidV7Source;
 

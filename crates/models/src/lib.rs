@@ -67,3 +67,6 @@ pub use self::settings::{
 };
 pub use self::sse::{EventTooLarge, Frame, SseDecoder};
 pub use self::transport::TransportError;
+
+/// Whether this build has the protocol of Bedrock.
+pub const HAS_BEDROCK: bool = cfg!(feature = "bedrock");

@@ -141,46 +141,42 @@ struct Attempts<D, A> {
 
 impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        loop {
-            if let Some(delay) = self.pause.take() {
-                self.policy.pauses.pause(delay).await;
-            }
-            if self.current.is_none() {
-                self.current = Some(self.attempt.as_ref()?());
-            }
-            let failure = match self.current.as_mut()?.next().await? {
-                Ok(event) => {
-                    match &event {
-                        ModelEvent::Usage(usage) => self.used = *usage,
-                        _ => self.attempt = None,
-                    }
-                    return Some(Ok(event));
-                }
-                Err(failure) => failure,
-            };
-            let bound = if failure.retryable && self.attempt.is_some() {
-                self.delays.next()
-            } else {
-                None
-            };
-            let Some(bound) = bound else {
-                return Some(Err(failure.error));
-            };
-            // The failed attempt releases its connection before the pause.
-            self.current = None;
-            let delay = self.policy.delay(bound, &failure);
-            tracing::debug!(
-                code = failure.error.class.code(),
-                status = failure.error.status,
-                ?delay,
-                "model call is repeated"
-            );
-            self.pause = Some(delay);
-            let usage = std::mem::take(&mut self.used);
-            if !usage.is_nothing() {
-                return Some(Ok(ModelEvent::AttemptFailed { usage }));
-            }
+        if let Some(delay) = self.pause.take() {
+            self.policy.pauses.pause(delay).await;
         }
+        if self.current.is_none() {
+            self.current = Some(self.attempt.as_ref()?());
+        }
+        let failure = match self.current.as_mut()?.next().await? {
+            Ok(event) => {
+                match &event {
+                    ModelEvent::Usage(usage) => self.used = *usage,
+                    _ => self.attempt = None,
+                }
+                return Some(Ok(event));
+            }
+            Err(failure) => failure,
+        };
+        let bound = if failure.retryable && self.attempt.is_some() {
+            self.delays.next()
+        } else {
+            None
+        };
+        let Some(bound) = bound else {
+            return Some(Err(failure.error));
+        };
+        // The failed attempt releases its connection before the pause.
+        self.current = None;
+        let delay = self.policy.delay(bound, &failure);
+        tracing::debug!(
+            code = failure.error.class.code(),
+            status = failure.error.status,
+            ?delay,
+            "model call is repeated"
+        );
+        self.pause = Some(delay);
+        let usage = std::mem::take(&mut self.used);
+        Some(Ok(ModelEvent::AttemptFailed { usage }))
     }
 }
 
@@ -253,6 +249,7 @@ mod tests {
         for item in items {
             match item {
                 Ok(ModelEvent::TextDelta { text }) => texts.push(text),
+                Ok(ModelEvent::AttemptFailed { .. }) => {}
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => class = Some(error.class),
             }
@@ -286,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_of_failed_attempts_is_reported_and_a_count_alone_is_no_completion() {
+    fn each_failed_attempt_is_reported_with_its_usage_and_a_count_alone_is_no_completion() {
         let usage = |total_tokens| Usage {
             total_tokens,
             ..Usage::default()
@@ -308,6 +305,7 @@ mod tests {
             counts(1),
             counts(10),
             failed(10),
+            failed(0),
             counts(3),
             failed(3),
             counts(4),

@@ -41,6 +41,18 @@ impl ProviderKind {
         Self::Gemini,
         Self::Bedrock,
     ];
+
+    /// Returns the name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai_chat",
+            Self::OpenAiResponses => "openai_responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
+            Self::Scripted => "scripted",
+        }
+    }
 }
 
 /// A provider. Its name, its credentials and the capabilities of its models are found elsewhere.

@@ -282,7 +282,7 @@ impl Weight {
         let new = bundle.history.iter_from(inherited);
         let prefix = bundle.history.request_prefix();
         Self {
-            head: ENTRY + size_of::<Bundle>() + weight(&bundle.head.metadata),
+            head: ENTRY + size_of::<Bundle>() + weight(&bundle.head.metadata) + weight(&bundle.head.preview),
             environment: environment.map_or_else(|| weight(&bundle.environment), |parent| parent.weight.environment),
             context: context.map_or_else(|| weight(&bundle.context), |parent| parent.weight.context),
             messages: messages + new.map(|message| HISTORY_SLOT + weight(message)).sum::<usize>(),

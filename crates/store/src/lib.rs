@@ -17,6 +17,7 @@
 
 pub mod agents;
 pub mod commands;
+pub mod console_sessions;
 pub mod contents;
 mod error;
 pub mod keys;

@@ -17,6 +17,7 @@ use values::json::weight;
 use values::message::Message;
 use values::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
+    preview_of, title_of,
 };
 use values::tenant::TenantId;
 
@@ -183,9 +184,16 @@ fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
     }
     // A subagent's session never conflicts: if another session has continued its parent, it opens a
     // branch.
+    let outcome = commit.run.as_ref();
+    let outcome = outcome.and_then(|end| end.record.summary.status.outcome());
+    let prepared = |draft, conflict| {
+        let mut session = prepare(&commit.tenant, draft, conflict)?;
+        session.head.run_status = outcome.or(session.head.run_status);
+        Ok::<_, DraftFault>(session)
+    };
     let children = commit.children.iter();
-    let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
-    let mut own = prepare(&commit.tenant, &commit.draft, commit.conflict)?;
+    let children = children.map(|child| prepared(child, ConflictPolicy::Fork));
+    let mut own = prepared(&commit.draft, commit.conflict)?;
     own.head.thread = thread_of(commit).map(ToString::to_string);
     Ok(NewCommit {
         own,
@@ -236,7 +244,11 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
     let mut head = SessionHead {
         session_id: draft.session_id,
         parent_session_id: parent.map(|parent| parent.head.session_id),
+        root_session_id: draft.root_session_id(),
+        merged_session_id: draft.merged_session_id,
+        environment_session_id: draft.environment_session_id,
         run_id: draft.run_id,
+        run_status: draft.run_status,
         subagent_of: draft.subagent_of,
         // Only the commit of the run's own session names one.
         thread: None,
@@ -253,6 +265,10 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         context_hash,
         segment_hash,
         metadata: draft.context.metadata.clone(),
+        title: title_of(&draft.context.metadata),
+        preview: preview_of(draft.new_messages().map(AsRef::as_ref))
+            .or_else(|| parent.and_then(|parent| parent.head.preview.clone())),
+        has_files_changed: draft.has_files_changed(),
         created_at: draft.context.updated_at.trunc_subsecs(6),
         position: parent.map_or(fork, |parent| next_position(parent.head.position)),
     };

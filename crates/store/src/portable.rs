@@ -20,7 +20,8 @@ use values::ids::{BranchId, RunId, SessionId};
 use values::json::{Object, canonical_bytes};
 use values::message::Message;
 use values::session::{
-    AgentInstance, Bundle, BundleDraft, ContextState, Hash, History, hash_context, hash_environment, hash_segment,
+    AgentInstance, Bundle, BundleDraft, ContextState, Hash, History, RunOutcome, hash_context, hash_environment,
+    hash_segment,
 };
 
 const OPERATION: &str = "read a portable session";
@@ -33,9 +34,12 @@ pub struct PortableSession {
     pub session_id: SessionId,
     /// The session that it continues.
     pub parent_session_id: Option<SessionId>,
-    /// The hash that covers everything here except `run_id`, and all ancestors.
+    /// The hash that covers everything here except `run_id` and `run_status`, and all ancestors.
     pub root_hash: Hash,
+    merged_session_id: Option<SessionId>,
+    environment_session_id: Option<SessionId>,
     run_id: Option<RunId>,
+    run_status: Option<RunOutcome>,
     subagent_of: Option<SessionId>,
     agent: String,
     agent_version: Option<Hash>,
@@ -105,7 +109,10 @@ impl PortableSession {
             session_id,
             parent_session_id: head.parent_session_id,
             root_hash: head.root_hash,
+            merged_session_id: head.merged_session_id,
+            environment_session_id: head.environment_session_id,
             run_id: head.run_id,
+            run_status: head.run_status,
             subagent_of: head.subagent_of,
             agent: head.agent.clone(),
             agent_version: head.agent_version,
@@ -158,7 +165,10 @@ impl PortableSession {
         Ok(BundleDraft {
             session_id: self.session_id,
             parent,
+            merged_session_id: self.merged_session_id,
+            environment_session_id: self.environment_session_id,
             run_id: self.run_id,
+            run_status: self.run_status,
             subagent_of: self.subagent_of,
             agent: self.agent,
             agent_version: self.agent_version,

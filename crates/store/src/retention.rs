@@ -78,6 +78,8 @@ pub struct RemovalFigures {
     pub idempotency_keys: u64,
     /// Commands for workers whose callers no longer wait.
     pub commands: u64,
+    /// Sessions of the console.
+    pub console_sessions: u64,
     /// Contents of workspaces.
     pub contents: u64,
     /// The stored bytes of their payloads.
@@ -229,6 +231,7 @@ impl AddAssign for RemovalFigures {
         self.deliveries += other.deliveries;
         self.idempotency_keys += other.idempotency_keys;
         self.commands += other.commands;
+        self.console_sessions += other.console_sessions;
         self.contents += other.contents;
         self.bytes += other.bytes;
     }

@@ -9,6 +9,7 @@ use super::error::StoreError;
 use super::query::{Page, TimeRange};
 use super::queue::Lease;
 use agent::record::{NewDelivery, RunEvent, RunRecord, RunStatus, RunSummary, StepRecord, ThreadName};
+use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 use values::json::Object;
 use values::model_ref::ModelRef;
@@ -35,6 +36,28 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> Result<Vec<RunSummary>, StoreError>;
 
+    /// Counts waiting runs, up to `most`.
+    async fn waiting_count(&self, tenant: &TenantId, filter: &WaitingFilter, most: u32) -> Result<u32, StoreError>;
+
+    /// Lists waiting runs, newest first, each with the size as JSON of its output in bytes. Does
+    /// not read the outputs.
+    async fn waiting_sizes(
+        &self,
+        tenant: &TenantId,
+        filter: &WaitingFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<(RunId, u64)>, StoreError>;
+
+    /// Reads waiting runs with their open calls and without the rest of their outputs, newest
+    /// first: those older than `before`, down to `last`.
+    async fn waiting_list(
+        &self,
+        tenant: &TenantId,
+        filter: &WaitingFilter,
+        before: Option<RunId>,
+        last: RunId,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
     /// Returns the size as JSON in bytes of a run's steps, and of the messages that its session and
     /// its subagents' sessions added. Does not read them. Returns 0 if the run does not exist.
     async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
@@ -60,8 +83,8 @@ pub trait RunWriter: Send + Sync + fmt::Debug {
 /// The runs that a list shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunFilter {
-    /// Only of this status.
-    pub status: Option<RunStatus>,
+    /// Only of one of these statuses, each given once. If there are none, of any status.
+    pub statuses: Vec<RunStatus>,
     /// Only of this agent.
     pub agent: Option<String>,
     /// Only runs whose preferred model is this one.
@@ -74,6 +97,28 @@ pub struct RunFilter {
     pub thread: Option<ThreadName>,
     /// Only made in this range.
     pub created: TimeRange,
+}
+
+/// The waiting runs that a list shows: those with an open call that has not expired.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingFilter {
+    /// Who answers that call.
+    pub answerer: Answerer,
+    /// The time at which it has not expired.
+    pub now: Timestamp,
+    /// Only of this agent.
+    pub agent: Option<String>,
+    /// Only on this thread.
+    pub thread: Option<ThreadName>,
+}
+
+/// Who answers an open call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answerer {
+    /// A person, who decides about the call or gives input for it.
+    Person,
+    /// The caller's program, which executes the tool.
+    Client,
 }
 
 /// The end of a run: everything that its last transaction writes.

@@ -13,6 +13,7 @@ use super::query::{Page, TimeRange};
 use super::retention::Ancestor;
 use super::runs::RunEnd;
 use agent::record::ThreadName;
+use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::json::Object;
 use values::message::Message;
@@ -38,6 +39,10 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         page: Page<SessionId>,
     ) -> Result<Vec<SessionHead>, StoreError>;
 
+    /// Lists the trees of sessions by their roots, newest root first. `before` is the root of the
+    /// last tree of the previous page. Also lists trees whose root was removed.
+    async fn tree_list(&self, tenant: &TenantId, page: Page<SessionId>) -> Result<Vec<SessionTree>, StoreError>;
+
     /// Lists a session and its ancestors, including removed ones, itself first. `before` is the
     /// last session of the previous page.
     async fn session_lineage(
@@ -46,6 +51,16 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         session_id: SessionId,
         page: Page<SessionId>,
     ) -> Result<Option<Vec<Ancestor>>, StoreError>;
+
+    /// Reads the session that added a message to the line of a session, even if it was removed.
+    /// `index` is the index of the message in the whole history. Returns `None` if the session does
+    /// not exist or has no such message. Takes at most three round trips.
+    async fn session_lookup_by_message(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        index: u64,
+    ) -> Result<Option<Ancestor>, StoreError>;
 
     /// Reads a session with its states and none of its messages.
     async fn states_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError>;
@@ -110,12 +125,35 @@ pub struct SessionFilter {
     pub created: TimeRange,
     /// Only direct children of this session.
     pub parent: Option<SessionId>,
+    /// Only of the tree with this root.
+    pub root: Option<SessionId>,
     /// Only of subagents that the agent of this session started.
     pub subagent_of: Option<SessionId>,
     /// Only sessions that runs on this thread published, or changes of its files or messages.
     pub thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
+}
+
+/// A tree of sessions: all that continue one root.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionTree {
+    /// Its oldest session: the root, unless that was removed.
+    pub oldest: SessionHead,
+    /// The figures of the tree.
+    pub figures: TreeFigures,
+}
+
+/// Figures of a tree, from its newest 1,000 sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct TreeFigures {
+    /// The number of its sessions; 1,000 stands for 1,000 or more.
+    pub session_count: u64,
+    /// When its last session was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub last_activity_at: Timestamp,
+    /// The threads that point to one of its sessions: the first 10 by name.
+    pub threads: Vec<ThreadName>,
 }
 
 /// A session to publish, with the record of the run that made it.

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use super::agents::AgentStore;
 use super::commands::CommandStore;
+use super::console_sessions::ConsoleSessionStore;
 use super::contents::ContentStore;
 use super::error::StoreError;
 use super::keys::KeyStore;
@@ -35,6 +36,7 @@ pub trait Store:
     + ContentStore
     + AgentStore
     + KeyStore
+    + ConsoleSessionStore
     + StoreHealth
 {
 }
@@ -55,13 +57,17 @@ impl<T> Store for T where
         + ContentStore
         + AgentStore
         + KeyStore
+        + ConsoleSessionStore
         + StoreHealth
 {
 }
 
-/// Checks the database and closes it.
+/// Names the database, checks it and closes it.
 #[async_trait]
 pub trait StoreHealth: Send + Sync + fmt::Debug {
+    /// Returns the name of the engine: `postgres` or `sqlite`.
+    fn engine(&self) -> &'static str;
+
     /// Checks that the database responds and that its schema is current.
     async fn health_check(&self) -> Result<(), StoreError>;
 

@@ -111,6 +111,7 @@ impl Verification {
     /// Checks the sessions of the line, oldest first.
     pub(crate) fn check(&self, line: &[Ancestor]) -> Result<VerifyReport, StoreError> {
         let mut faults = Vec::new();
+        let root = line.first().map(Ancestor::session_id);
         let mut parent = None;
         let mut removed = 0;
         for ancestor in line {
@@ -120,6 +121,10 @@ impl Verification {
                 Ancestor::Retained(head) => {
                     self.check_states(head, &mut faults);
                     check_root(head, parent, &mut faults)?;
+                    if Some(head.root_session_id) != root {
+                        let detail = "the session's row names another root than that of its line";
+                        faults.push(fault(head.session_id, "root_hash", detail));
+                    }
                 }
                 Ancestor::Removed(_) => removed += 1,
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::definition::Durability;
 use agent::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
-use agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
+use agent::state::{AgentStepType, ErrorList, FinishReason, ModelRequestTrace, StopReason};
 use serde_json::json;
 use store::runs::RunEnd;
 use store::sessions::{Commit, ConflictPolicy};
@@ -109,7 +109,10 @@ pub fn draft(parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -> Bundl
     BundleDraft {
         session_id: session_id(),
         parent: parent.cloned(),
+        merged_session_id: None,
+        environment_session_id: None,
         run_id: None,
+        run_status: None,
         subagent_of: None,
         agent: "demo".to_owned(),
         agent_version: Some(values::session::hash_definition(b"demo")),
@@ -240,10 +243,22 @@ pub fn step(step_number: u64) -> StepRecord {
         started_at: now(),
         completed_at: now(),
         duration_ms: 12,
+        model_requests: vec![model_request()],
         tool_executions: Vec::new(),
         errors: ErrorList::default(),
         left_out: Vec::new(),
         messages: Vec::new(),
+    }
+}
+
+fn model_request() -> ModelRequestTrace {
+    ModelRequestTrace {
+        model: "other/model".parse().unwrap(),
+        started_at: now(),
+        first_token_at: Some(now()),
+        ended_at: now(),
+        attempts: 2,
+        error: None,
     }
 }
 

@@ -18,6 +18,20 @@ const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
 /// Clients of OpenAI's API: a Python that has them, and libraries of Node.js.
 const OPENAI_CLIENTS_PYTHON: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_PYTHON";
 const OPENAI_CLIENTS_NODE: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE";
+/// Checks of the console: libraries of Node.js, and a browser.
+const CONSOLE_NODE: &str = "AGENT_RUNTIME_TEST_CONSOLE_NODE";
+const CHROMIUM: &str = "AGENT_RUNTIME_TEST_CHROMIUM";
+
+/// What the checks of the console need.
+#[derive(Debug)]
+pub struct ConsoleTools {
+    /// The program that runs them.
+    pub node: PathBuf,
+    /// Their libraries.
+    pub modules: PathBuf,
+    /// The browser.
+    pub chromium: PathBuf,
+}
 
 /// Returns whether there is any Python for the scripts that need no libraries; `false` only if none
 /// is required.
@@ -85,6 +99,23 @@ pub fn openai_clients_of_node() -> Option<(PathBuf, PathBuf)> {
     let (node, _) = mcp_clients()?;
     let modules = modules(OPENAI_CLIENTS_NODE, "tests/openai-clients")?;
     Some((node, modules))
+}
+
+/// Returns what the checks of the console need; `None` on a machine without npm, or when it is
+/// neither there nor required.
+pub fn console_tools() -> Option<ConsoleTools> {
+    let (node, _) = mcp_clients()?;
+    let modules = modules(CONSOLE_NODE, "tests/console")?;
+    let Some(chromium) = variable(CHROMIUM) else {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {CHROMIUM} is not");
+        eprintln!("SKIPPED: {CHROMIUM} names no browser");
+        return None;
+    };
+    Some(ConsoleTools {
+        node,
+        modules,
+        chromium: PathBuf::from(chromium),
+    })
 }
 
 fn python_with(name: &str, libraries: &str) -> Option<String> {

@@ -107,6 +107,10 @@ impl ToolRegistry {
 }
 
 impl ToolCatalog for ToolRegistry {
+    fn names(&self) -> Vec<String> {
+        self.tools.keys().cloned().collect()
+    }
+
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool> {
         Ok(self.executor_of(self.chosen(names)?, Vec::new()))
     }

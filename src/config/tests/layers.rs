@@ -32,6 +32,11 @@ fn the_defaults_are_the_documented_ones() {
     assert_eq!(http.request_timeout, Duration::from_secs(30));
     assert_eq!(http.keep_alive_interval, Duration::from_secs(15));
     assert_eq!(http.min_transfer_rate, 1_024);
+    let console = config.console;
+    assert!(console.enabled.is_none() && console.directory.is_none());
+    for (listen, is_served) in [("127.0.0.1:1", true), ("[::1]:1", true), ("0.0.0.0:1", false)] {
+        assert_eq!(console.is_served(listen.parse().unwrap()), is_served, "{listen}");
+    }
     assert_eq!(config.store.url.expose(), "sqlite://data/agent-runtime.db");
     assert_eq!(config.store.cache_bytes, 67_108_864);
     let connections = config.connections;

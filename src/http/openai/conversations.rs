@@ -151,7 +151,10 @@ pub(in crate::http) async fn update_conversation(
     };
     let (store, now) = (&call.api.runs.store, call.api.runs.clock.now());
     match store.thread_patch(&call.tenant, &name, &patch, now).await? {
-        ThreadPatched::Changed(thread) => json(&call, ConversationObject::from(thread), 0).await,
+        ThreadPatched::Changed(thread) => {
+            call.api.runs.publish_thread(&call.tenant, &thread);
+            json(&call, ConversationObject::from(thread), 0).await
+        }
         ThreadPatched::Absent => Err(no_conversation(name.as_str())),
         ThreadPatched::TooLarge(rule) => Err(Problem::invalid_field("/metadata", rule)),
     }
@@ -166,7 +169,7 @@ pub(in crate::http) async fn update_conversation(
 pub(in crate::http) async fn delete_conversation(call: Call, path: PathParameters) -> Result<Response, Problem> {
     let name = name_in(&path)?;
     match call.api.runs.store.thread_delete(&call.tenant, &name).await? {
-        ThreadDelete::Deleted => (),
+        ThreadDelete::Deleted => call.api.runs.publish_thread_removed(&call.tenant, &name),
         ThreadDelete::Absent => return Err(no_conversation(name.as_str())),
         ThreadDelete::Busy(run_id) => return Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::response::Response;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::metadata_filter::take_metadata;
-use crate::http::paging::{ListPage, Paging, StepIndex};
+use crate::http::paging::{ListPage, Paging, StepIndex, first_index};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
 use crate::run::read::{absent_run, run_list, run_wait, step_list, steps_size};
@@ -31,9 +33,21 @@ type Runs = ListPage<RunSummaryView>;
 /// A page of steps.
 type Steps = ListPage<StepRecord>;
 
+/// Some steps of a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct StepList {
+    #[serde(flatten)]
+    #[schema(value_type = Steps)]
+    page: ListPage<StepRecord>,
+    /// The index of the first of them among all completed steps, from 0.
+    from: u64,
+    /// The number of completed steps.
+    total: u64,
+}
+
 /// Lists runs, live and ended, newest first.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
-    ("status" = Option<agent::record::RunStatus>, Query, description = "Only of this status"),
+    ("status" = Option<String>, Query, pattern = "^(queued|running|waiting|answered|completed|stopped|failed|cancelled)(,(queued|running|waiting|answered|completed|stopped|failed|cancelled))*$", description = "Only of one of these statuses, with commas between them"),
     ("agent" = Option<String>, Query, description = "Only of this agent"),
     ("model" = Option<ModelRef>, Query, description = "Only with this model, as PROVIDER/MODEL, as the one that is asked first"),
     ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text, where the key has no dot"),
@@ -47,7 +61,7 @@ type Steps = ListPage<StepRecord>;
 ))]
 pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -> Result<Json<Runs>, Problem> {
     let filter = RunFilter {
-        status: query.parsed("status")?,
+        statuses: query.parsed_list("status")?,
         agent: query.text("agent")?,
         model: query.parsed("model")?,
         metadata: take_metadata(&mut query)?,
@@ -122,31 +136,30 @@ fn cost(run: &RunRecord) -> usize {
 /// Lists the completed steps of a run in their order, with their messages, also while it works.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/steps", tag = "runs", params(
     ("run_id" = uuid::Uuid, Path),
+    ("from" = Option<u32>, Query, description = "The index of the first step, from 0; not together with `cursor`"),
     ("limit" = Option<u32>, Query, description = "1 to 200, by default as many as 1 MiB holds"),
     ("cursor" = Option<String>, Query),
 ), responses(
-    (status = 200, description = "A page of steps", body = Steps),
+    (status = 200, description = "A page of steps", body = StepList),
 ), extensions(("x-problems" = json!([ProblemCode::RunNotFound]))))]
 pub(in crate::http) async fn list_steps(
     call: Call,
     path: PathParameters,
-    query: QueryParameters,
+    mut query: QueryParameters,
 ) -> Result<Response, Problem> {
-    let paging = Paging::take_with(query, u32::MAX)?;
+    let from = query.number::<u32>("from")?;
+    let Paging { after, limit } = Paging::<StepIndex>::take_with(query, u32::MAX)?;
+    let first = first_index(after.map(|StepIndex(index)| index), from)?;
     let run_id = path.id("run_id")?;
     let bytes = steps_size(&call.api.runs, &call.tenant, run_id).await?;
     let room = call.api.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
     let steps = step_list(&call.api.runs, &call.tenant, run_id).await?;
     let steps = found(&call, run_id, steps).await?;
-    let first = paging.after.map_or(0, |StepIndex(index)| index);
-    let rest = (1..).zip(steps).skip(usize::try_from(first).unwrap_or(usize::MAX));
-    let page = ListPage::new(
-        rest.collect(),
-        paging.limit,
-        |(next, _)| StepIndex(*next),
-        |(_, step)| step,
-    );
-    respond_with(room, page).await
+    let total = steps.len() as u64;
+    let from = first.min(total);
+    let rest = (1..).zip(steps).skip(usize::try_from(from).unwrap_or(usize::MAX));
+    let page = ListPage::new(rest.collect(), limit, |(next, _)| StepIndex(*next), |(_, step)| step);
+    respond_with(room, StepList { page, from, total }).await
 }
 
 /// Takes the parameter `wait`.

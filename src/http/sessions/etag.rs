@@ -2,18 +2,12 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
+use crate::http::headers;
 use values::session::Hash;
 
-/// Returns whether the caller already has the session with this root hash (RFC 9110,
-/// `If-None-Match`, weak comparison).
+/// Returns whether the caller already has the session with this root hash.
 pub(super) fn caller_has(headers: &HeaderMap, root_hash: Hash) -> bool {
-    let tag = format!("\"{root_hash}\"");
-    let given = headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let mut tags = given.flat_map(|value| value.split(',')).map(str::trim);
-    tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
+    headers::caller_has(headers, &format!("\"{root_hash}\""))
 }
 
 /// Returns the cache headers of a session: private, and revalidated by each request, since keys can

@@ -13,10 +13,11 @@ use super::view::{Include, SessionView, found};
 use super::{etag, stream};
 use crate::http::auth::Call;
 use crate::http::in_flight::{held, json_response, reading, respond_with};
-use crate::http::paging::{ListPage, MessageIndex, Paging};
-use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::paging::{ListPage, MessageIndex, Paging, first_index};
+use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::SESSION_PROBLEMS;
+use store::retention::Ancestor;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
@@ -106,6 +107,7 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/messages", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
+    ("before" = Option<u32>, Query, description = "The index after the last message; an index beyond the end stands for the end; not together with `from` or `cursor`"),
     ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of messages", body = MessageList),
@@ -121,28 +123,66 @@ pub(in crate::http) async fn list_messages(
     respond_with(share, list).await
 }
 
-/// Where a page of messages begins and how long it is.
+/// Shows the session that added a message: the session in the path or an ancestor. A removed one
+/// has its ids only.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/messages/{index}/session", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("index" = u32, Path, description = "The index of the message in the whole history, from 0"),
+), responses(
+    (status = 200, description = "The session that added the message", body = Ancestor),
+), extensions(("x-problems" = json!(SESSION_PROBLEMS))))]
+pub(in crate::http) async fn get_message_session(
+    call: Call,
+    path: PathParameters,
+    _: NoParameters,
+) -> Result<Json<Ancestor>, Problem> {
+    let session_id = path.id("session_id")?;
+    let index = path.number::<u32>("index")?;
+    let store = &call.api.runs.store;
+    let added_by = store.session_lookup_by_message(&call.tenant, session_id, index.into());
+    if let Some(added_by) = added_by.await? {
+        return Ok(Json(added_by));
+    }
+    let head = store.session_lookup(&call.tenant, session_id).await?;
+    let count = found(&call, session_id, head).await?.message_count;
+    Err(invalid("index", format!("the session has {count} messages")))
+}
+
+/// Where a page of messages begins or ends, and its most messages.
 pub(in crate::http) struct MessageRange {
-    from: u64,
+    edge: Edge,
     limit: u32,
+}
+
+/// The fixed edge of a page.
+#[derive(Clone, Copy)]
+enum Edge {
+    /// The index of its first message.
+    From(u64),
+    /// The index after its last message.
+    Before(u64),
 }
 
 impl MessageRange {
     /// Makes the range of at most `limit` messages from an index.
     pub(in crate::http) fn new(from: u64, limit: u32) -> Self {
-        Self { from, limit }
+        let edge = Edge::From(from);
+        Self { edge, limit }
     }
 
-    /// Takes `from`, `limit` and `cursor`.
+    /// Takes `from`, `before`, `limit` and `cursor`.
     pub(in crate::http) fn take(mut query: QueryParameters) -> Result<Self, Problem> {
-        let first = query.number::<u32>("from")?.map(u64::from);
+        let (from, before) = (query.number::<u32>("from")?, query.number::<u32>("before")?);
         let Paging { after, limit } = Paging::<MessageIndex>::take(query)?;
-        if after.is_some() && first.is_some() {
-            let words = "a cursor determines where the page begins: leave `from` out";
-            return Err(invalid("from", words));
-        }
-        let from = after.map(|MessageIndex(index)| index).or(first).unwrap_or(0);
-        Ok(Self { from, limit })
+        let edge = match before {
+            None => Edge::From(first_index(after.map(|MessageIndex(index)| index), from)?),
+            Some(before) if from.is_none() && after.is_none() => Edge::Before(before.into()),
+            Some(_) => {
+                let words = "it determines where the page ends: leave `from` and `cursor` out";
+                return Err(invalid("before", words));
+            }
+        };
+        Ok(Self { edge, limit })
     }
 
     /// Reads the page of a session, and returns it with its share.
@@ -151,9 +191,18 @@ impl MessageRange {
         call: &Call,
         session_id: SessionId,
     ) -> Result<(Share, MessageList), Problem> {
-        let page = PageReader::new(call, session_id).read(self.from, self.limit).await?;
+        let mut reader = PageReader::new(call, session_id);
+        let page = match self.edge {
+            Edge::From(index) => reader.read(index, self.limit).await?,
+            Edge::Before(index) => reader.read_before(index, self.limit).await?,
+        };
         let (page, share) = found(call, session_id, page).await?;
-        let page = by_size(&call.tenant, page.bytes as u64, move || page.cut()).await;
+        let (edge, bytes) = (self.edge, page.bytes as u64);
+        let cut = move || match edge {
+            Edge::From(_) => page.cut(),
+            Edge::Before(_) => page.cut_backwards(),
+        };
+        let page = by_size(&call.tenant, bytes, cut).await;
         let next = (!page.is_last()).then(|| MessageIndex(page.end()));
         let list = MessageList {
             page: ListPage::with_cursor(page.messages, next.as_ref()),
@@ -167,7 +216,10 @@ impl MessageRange {
     pub(in crate::http) fn empty(&self) -> MessageList {
         MessageList {
             page: ListPage::with_cursor(Vec::new(), None::<&MessageIndex>),
-            from: self.from,
+            from: match self.edge {
+                Edge::From(index) => index,
+                Edge::Before(_) => 0,
+            },
             total: 0,
         }
     }

@@ -78,6 +78,15 @@ impl Page {
         self.messages.truncate(count);
         self
     }
+
+    /// Drops the messages before the last one that, read backwards, reaches the bytes of a page.
+    pub(super) fn cut_backwards(mut self) -> Self {
+        let lengths = self.messages.iter().rev().map(|message| json_length(&**message));
+        let dropped = self.messages.len() - count_reaching(PAGE_BYTES, lengths);
+        self.messages.drain(..dropped);
+        self.from += dropped as u64;
+        self
+    }
 }
 
 impl PageReader {
@@ -99,6 +108,52 @@ impl PageReader {
         };
         let share = self.call.api.in_flight.take_soon(&self.call.tenant, plan.cost).await?;
         Ok(self.load(plan).await?.map(|page| (page, share)))
+    }
+
+    /// Reads at most `limit` messages that end right before an index, or at the end of the history.
+    /// Reads whole segments, as [`Self::read`] does.
+    pub(super) async fn read_before(&mut self, before: u64, limit: u32) -> Result<Option<(Page, Share)>, Problem> {
+        let Some(plan) = self.plan_before(before, limit).await? else {
+            return Ok(None);
+        };
+        let share = self.call.api.in_flight.take_soon(&self.call.tenant, plan.cost).await?;
+        Ok(self.load(plan).await?.map(|page| (page, share)))
+    }
+
+    /// Plans the last page before an index.
+    async fn plan_before(&mut self, before: u64, limit: u32) -> Result<Option<Plan>, Problem> {
+        let store = &self.call.api.runs.store;
+        let Some(head) = store.session_lookup(&self.call.tenant, self.session_id).await? else {
+            return Ok(None);
+        };
+        self.total = head.message_count;
+        let end = before.min(self.total);
+        let first = end.saturating_sub(limit.into());
+        let mut segments = Vec::new();
+        let mut listed_until = first;
+        // A list has at most 256 segments, and sessions without messages have one as well.
+        while listed_until < end {
+            let limit = u32::try_from(end - listed_until).unwrap_or(u32::MAX);
+            let listed = store
+                .segment_list(&self.call.tenant, self.session_id, listed_until, limit)
+                .await?;
+            let Some(listed) = listed else { return Ok(None) };
+            listed_until = listed.segments.last().map_or(end, SegmentSize::end);
+            segments.extend(listed.segments);
+        }
+        let (mut bytes, mut cost, mut from) = (0, 0_usize, end);
+        while bytes < PAGE_BYTES as u64
+            && let Some(segment) = segments.pop()
+        {
+            bytes += segment.bytes;
+            cost = cost.saturating_add(cost_of(&segment));
+            from = segment.first_index;
+        }
+        Ok(Some(Plan {
+            indexes: from.max(first)..end,
+            bytes: to_usize(bytes),
+            cost,
+        }))
     }
 
     /// Reads the next page of a response that has begun. Waits for room without a limit.
@@ -129,8 +184,7 @@ impl PageReader {
             && let Some(segment) = self.listed.pop_front()
         {
             bytes += segment.bytes;
-            let segment_cost = reading(segment.bytes).saturating_add(to_usize(segment.message_count * MESSAGE));
-            cost = cost.saturating_add(segment_cost);
+            cost = cost.saturating_add(cost_of(&segment));
             end = segment.end();
         }
         Ok(Some(Plan {
@@ -173,6 +227,11 @@ fn encode(
         next += 1;
     }
     Ok((page, next, text))
+}
+
+/// Returns the bytes that reading a segment takes.
+fn cost_of(segment: &SegmentSize) -> usize {
+    reading(segment.bytes).saturating_add(to_usize(segment.message_count * MESSAGE))
 }
 
 /// Converts a number, saturating.

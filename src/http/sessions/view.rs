@@ -124,13 +124,14 @@ impl SessionView {
     }
 
     /// Makes a view for the response to a write. A key that may not read sessions sees neither
-    /// states nor metadata.
+    /// states nor metadata, and no text of the messages.
     pub(super) fn written(call: &Call, bundle: &Bundle, include: Include) -> Self {
         if call.may_read() {
             return Self::new(bundle, include);
         }
         let mut view = Self::bare(bundle.head.clone());
         view.summary.metadata.clear();
+        (view.summary.title, view.summary.preview) = (None, None);
         view
     }
 

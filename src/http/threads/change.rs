@@ -58,7 +58,7 @@ pub(in crate::http) async fn put_thread(
     let (session_id, expected) = body.into_parts(&headers)?;
     let (store, now) = (&call.api.runs.store, call.api.runs.clock.now());
     match store.thread_put(&call.tenant, &name, session_id, expected, now).await? {
-        ThreadPut::Moved(thread) => Ok(Json(written(&call, thread))),
+        ThreadPut::Moved(thread) => Ok(Json(changed(&call, thread))),
         ThreadPut::Unexpected(thread) => Err(thread_moved(&name, thread)),
         ThreadPut::NoSession => Err(absent_session(&call, session_id).await),
         ThreadPut::Busy(run_id) => Err(Refusal::ThreadAtWork { name, run_id }.into()),
@@ -81,7 +81,7 @@ pub(in crate::http) async fn patch_thread(
     let (name, patch) = (known_name(&path)?, body.into_patch()?);
     let (store, now) = (&call.api.runs.store, call.api.runs.clock.now());
     match store.thread_patch(&call.tenant, &name, &patch, now).await? {
-        ThreadPatched::Changed(thread) => Ok(Json(written(&call, thread))),
+        ThreadPatched::Changed(thread) => Ok(Json(changed(&call, thread))),
         ThreadPatched::Absent => Err(thread_not_found(name.as_str())),
         ThreadPatched::TooLarge(rule) => {
             let words = format!("together with that of the thread, {rule}");
@@ -101,7 +101,10 @@ pub(in crate::http) async fn delete_thread(
 ) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
     match call.api.runs.store.thread_delete(&call.tenant, &name).await? {
-        ThreadDelete::Deleted => Ok(StatusCode::NO_CONTENT),
+        ThreadDelete::Deleted => {
+            call.api.runs.publish_thread_removed(&call.tenant, &name);
+            Ok(StatusCode::NO_CONTENT)
+        }
         ThreadDelete::Absent => Err(thread_not_found(name.as_str())),
         ThreadDelete::Busy(run_id) => Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }
@@ -114,6 +117,12 @@ fn respond_created(call: &Call, created: CreatedThread) -> Result<Response, Prob
     let mut response = (StatusCode::CREATED, [(header::LOCATION, location)], thread).into_response();
     mark_replay(&mut response, is_replay);
     Ok(response)
+}
+
+/// Publishes the change of a thread, and returns the thread for the response.
+fn changed(call: &Call, thread: ThreadRecord) -> ThreadRecord {
+    call.api.runs.publish_thread(&call.tenant, &thread);
+    written(call, thread)
 }
 
 /// Returns a thread for the response to a write. A key that may not read sessions sees neither

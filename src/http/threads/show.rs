@@ -88,6 +88,7 @@ pub(in crate::http) async fn get_thread(
 #[utoipa::path(get, path = "/v1/threads/{name}/messages", tag = "threads", params(
     ("name" = String, Path),
     ("from" = Option<u32>, Query, description = "The index of the first message, from 0; not together with `cursor`"),
+    ("before" = Option<u32>, Query, description = "The index after the last message; an index beyond the end stands for the end; not together with `from` or `cursor`"),
     ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
     (status = 200, description = "A page of messages", body = ThreadMessageList),

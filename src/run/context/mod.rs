@@ -15,6 +15,7 @@ mod queue_length;
 mod run_slots;
 mod subagent_slots;
 
+mod changes;
 mod idempotency;
 mod rates;
 mod shared_reads;

@@ -15,7 +15,8 @@ use values::message::{Message, Role};
 use values::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
 
 /// Exports the three states of the run, and of each of its subagents, into a commit. The end of the
-/// run is missing. The creation time of the sessions is the end of the run.
+/// run is missing, so the sessions have no status yet. The creation time of the sessions is the end
+/// of the run.
 pub(in crate::run) async fn export(
     ids: &dyn IdSource,
     plan: &RunPlan,
@@ -35,7 +36,10 @@ pub(in crate::run) async fn export(
     let children = work.children.take().into_iter().map(|child| BundleDraft {
         session_id: child.session_id,
         parent: None,
+        merged_session_id: None,
+        environment_session_id: None,
         run_id: Some(run_id),
+        run_status: None,
         subagent_of: Some(child.subagent_of),
         agent: child.agent,
         agent_version: Some(child.agent_version),
@@ -46,6 +50,7 @@ pub(in crate::run) async fn export(
     });
     let request = plan.request();
     let context = own_context(plan, &state, run_id, at);
+    let base_id = base.map(|bundle| bundle.head.session_id);
     Ok(Commit {
         tenant: plan.tenant.clone(),
         run: None,
@@ -56,7 +61,10 @@ pub(in crate::run) async fn export(
         draft: BundleDraft {
             session_id,
             parent: base.map(Arc::clone),
+            merged_session_id: None,
+            environment_session_id: request.environment_from.filter(|from| Some(*from) != base_id),
             run_id: Some(run_id),
+            run_status: None,
             subagent_of: None,
             agent: plan.lead.agent.name.clone(),
             agent_version: Some(plan.lead.agent_version),

@@ -42,8 +42,9 @@ pub(in crate::run) struct NewChild {
     pub(in crate::run) parent: Option<Arc<Bundle>>,
     pub(in crate::run) history: History,
     pub(in crate::run) environment: Arc<EnvironmentState>,
-    /// Another session than the parent whose files the environment has. It must exist until the
-    /// commit, since its files may be removed with it.
+    /// The session whose changes it takes over in a merge.
+    pub(in crate::run) merged: Option<SessionId>,
+    /// Another session than the parent whose environment it has.
     pub(in crate::run) environment_from: Option<SessionId>,
     /// The thread to move to it, which must point to the session that is changed.
     pub(in crate::run) thread: Option<ThreadName>,
@@ -69,6 +70,7 @@ impl NewChild {
             parent: Some(Arc::clone(&base)),
             history: base.history.clone(),
             environment: Arc::clone(&base.environment),
+            merged: None,
             environment_from: None,
             thread: None,
             conflict: ConflictPolicy::Fork,
@@ -114,7 +116,9 @@ pub(in crate::run) async fn publish_child(
     reserved: &Reserved,
     child: NewChild,
 ) -> Result<ChildSession, Refusal> {
-    let (base_id, environment_from) = (child.base.head.session_id, child.environment_from);
+    let base_id = child.base.head.session_id;
+    // The session must exist until the commit, since its files may be removed with it.
+    let environment_from = child.merged.or(child.environment_from);
     let parent_id = child.parent.as_ref().map(|parent| parent.head.session_id);
     let commit = Commit {
         tenant: tenant.clone(),
@@ -129,10 +133,14 @@ pub(in crate::run) async fn publish_child(
         draft: child_draft(ctx, reserved.session_id, child),
     };
     match ctx.sessions.commit(&commit).await {
-        Ok(bundle) => Ok(ChildSession {
-            bundle,
-            is_replay: false,
-        }),
+        Ok(bundle) => {
+            let moved = commit.thread.as_ref().map(|thread| &thread.name);
+            ctx.publish_session(tenant, bundle.head.session_id, moved);
+            Ok(ChildSession {
+                bundle,
+                is_replay: false,
+            })
+        }
         Err(CommitError::Store(error)) => Err(error.into()),
         Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
         Err(CommitError::MissingBase) => Err(absent_session(ctx, tenant, parent_id.unwrap_or(base_id)).await),
@@ -161,7 +169,10 @@ fn child_draft(ctx: &RunContext, session_id: SessionId, child: NewChild) -> Bund
     let context = base.context_state();
     BundleDraft {
         session_id,
+        merged_session_id: child.merged,
+        environment_session_id: child.environment_from,
         run_id: None,
+        run_status: None,
         subagent_of: None,
         agent: base.head.agent.clone(),
         agent_version: base.head.agent_version,

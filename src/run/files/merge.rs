@@ -49,7 +49,7 @@ pub async fn merge_files(ctx: &RunContext, tenant: &TenantId, request: MergeRequ
     let environment = merged(ctx, tenant, [&base, &ours, &theirs]).await?;
     let child = NewChild {
         environment: Arc::new(environment),
-        environment_from: Some(with),
+        merged: Some(with),
         conflict: request.conflict,
         ..NewChild::of(ours)
     };

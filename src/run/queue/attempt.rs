@@ -51,7 +51,8 @@ async fn attempt_leased(
 ) {
     // A cancelled run can still end during the shutdown.
     if ctx.process.tasks.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
-        return release(ctx, &leased.lease).await;
+        release(ctx, &leased.lease).await;
+        return;
     }
     let (plan, caller) = accepted.map(|accepted| (accepted.plan, accepted.caller)).unzip();
     let planned = if let Some(plan) = plan {
@@ -61,7 +62,8 @@ async fn attempt_leased(
         let expires = ctx.process.leases.instant_of(until);
         let reading = AcceptedRequest::read(&leased.lease.tenant, &leased.request);
         let Ok(accepted) = timeout_at(expires, reading).await else {
-            return release(ctx, &leased.lease).await;
+            release(ctx, &leased.lease).await;
+            return;
         };
         accepted.map(|accepted| Planned::Now(Box::new(accepted)))
     };
@@ -78,7 +80,8 @@ async fn attempt_leased(
         Ok(live) => Arc::new(live.with_result(caller)),
         Err(error) => {
             tracing::warn!(error = &error as &dyn Error, "a run can't be taken up");
-            return let_go_of(ctx, &leased.lease).await;
+            let_go_of(ctx, &leased.lease).await;
+            return;
         }
     };
     let executed = plan_and_execute(ctx, &leased, planned, &live).await;
@@ -239,6 +242,9 @@ async fn answer_calls(ctx: &RunContext, leased: &LeasedRun, plan: &RunPlan) -> R
     let Some(answer) = plan.answer() else { return Ok(None) };
     let Lease { tenant, run_id, .. } = &leased.lease;
     let rival = ctx.store.run_answer(tenant, answer.run_id, *run_id).await?;
+    if rival.is_none() {
+        ctx.publish_answered(tenant, answer.run_id, leased.summary.base_session_id);
+    }
     Ok(rival.filter(|_| !answer.is_fork))
 }
 
@@ -250,27 +256,38 @@ async fn leave(ctx: &RunContext, live: &LiveEvents) {
         return;
     };
     persist(ctx, active).await;
-    let_go_of(ctx, lease).await;
-}
-
-/// Gives up a lease. At shutdown, releases it, so that another process may lease the run at
-/// once. Otherwise lets it expire, so that a failing run is not retried without a pause.
-async fn let_go_of(ctx: &RunContext, lease: &Lease) {
-    if ctx.process.tasks.closing.is_cancelled() {
-        release(ctx, lease).await;
-    } else {
-        tracing::warn!("a run is left until its lease expires");
+    if let_go_of(ctx, lease).await {
+        ctx.publish_queued(&active.tenant, &live.summary());
     }
 }
 
-/// Releases a run to the queue, as if it had not been leased.
-async fn release(ctx: &RunContext, lease: &Lease) {
+/// Gives up a lease. At shutdown, releases it, so that another process may lease the run at
+/// once. Otherwise lets it expire, so that a failing run is not retried without a pause. Returns
+/// whether the run waits in the queue again.
+async fn let_go_of(ctx: &RunContext, lease: &Lease) -> bool {
+    if ctx.process.tasks.closing.is_cancelled() {
+        release(ctx, lease).await
+    } else {
+        tracing::warn!("a run is left until its lease expires");
+        false
+    }
+}
+
+/// Releases a run to the queue, as if it had not been leased. Returns whether it waits there.
+async fn release(ctx: &RunContext, lease: &Lease) -> bool {
     match ctx.store.lease_release(lease).await {
-        Ok(true) => tracing::info!("a run is handed back to the queue"),
-        Ok(false) => tracing::info!("another worker has a run that was to be handed back"),
+        Ok(true) => {
+            tracing::info!("a run is handed back to the queue");
+            true
+        }
+        Ok(false) => {
+            tracing::info!("another worker has a run that was to be handed back");
+            false
+        }
         Err(error) => {
             // Another worker takes the run over when the lease expires.
             tracing::warn!(error = &error as &dyn Error, "a run can't be handed back");
+            false
         }
     }
 }

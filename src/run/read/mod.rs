@@ -5,8 +5,11 @@ mod wait;
 mod follow;
 mod followed;
 
+mod changes;
+
 mod messages;
 
+pub use self::changes::{ChangeFollower, FollowedChange};
 pub use self::follow::{Follower, Following, follow};
 pub use self::followed::{DROP_REASONS, Followed};
 pub use self::messages::{AnsweredStep, RunMessages, is_input, run_left_open, run_messages, run_messages_in};
@@ -226,7 +229,7 @@ fn fill_messages<'a>(
     })
 }
 fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
-    filter.status.is_none_or(|status| run.status == status)
+    (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
         && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)
         && filter.model.as_ref().is_none_or(|model| run.model == *model)
         && filter

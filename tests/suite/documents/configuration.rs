@@ -11,8 +11,9 @@ use tools::mcp::McpDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 19] = [
     "http",
+    "console",
     "store",
     "board",
     "runs",

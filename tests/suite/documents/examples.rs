@@ -51,6 +51,7 @@ pages! {
     mcp_servers: "docs/mcp.md",
     agents_as_mcp_tools: "docs/mcp-server.md",
     clients_of_openai: "docs/openai.md",
+    console: "docs/console.md",
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

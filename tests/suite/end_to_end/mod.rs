@@ -20,6 +20,7 @@ mod input_sections;
 mod limits;
 mod long_streams;
 mod lost_commit_responses;
+mod model_requests;
 mod model_switches;
 mod models;
 mod provider_tools;

@@ -27,10 +27,14 @@ macro_rules! on_every_store {
     )+};
 }
 
+mod about;
 mod agents;
 mod auth;
+mod changes;
 mod codes;
+mod compression;
 mod connection;
+mod console;
 mod deliveries;
 mod docs;
 mod guards;

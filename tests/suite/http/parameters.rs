@@ -63,6 +63,8 @@ run_not_found          |                  | POST /v1/runs/ID/cancel
 run_not_found          |                  | GET /v1/runs/ID?wait=60s
 session_not_found      |                  | GET /v1/sessions/ID
 session_not_found      |                  | GET /v1/sessions/ID/messages
+session_not_found      |                  | GET /v1/sessions/ID/messages?before=9
+session_not_found      |                  | GET /v1/sessions/ID/messages/0/session
 session_not_found      |                  | GET /v1/sessions/ID/lineage
 session_not_found      |                  | GET /v1/sessions/ID/children
 session_not_found      |                  | GET /v1/sessions/ID/verify
@@ -125,9 +127,29 @@ invalid_parameter      | metadata.a       | GET /v1/sessions?metadata={"a":"1"}&
 invalid_parameter      | metadata.user.id | GET /v1/sessions?metadata.user.id=7
 invalid_parameter      | from             | GET /v1/sessions/ID/messages?cursor=m0000000000000001&from=1
 invalid_parameter      | from             | GET /v1/sessions/ID/messages?from=4294967296
+invalid_parameter      | before           | GET /v1/sessions/ID/messages?before=-1
+invalid_parameter      | before           | GET /v1/sessions/ID/messages?before=1&from=0
+invalid_parameter      | before           | GET /v1/sessions/ID/messages?before=1&cursor=m0000000000000001
+invalid_parameter      | before           | GET /v1/threads/nobody/messages?before=1&from=0
+invalid_parameter      | index            | GET /v1/sessions/ID/messages/last/session
+invalid_parameter      | index            | GET /v1/sessions/ID/messages/-1/session
+invalid_parameter      | index            | GET /v1/sessions/ID/messages/4294967296/session
+invalid_parameter      | from             | GET /v1/runs/ID/steps?cursor=n0000000000000001&from=1
+invalid_parameter      | from             | GET /v1/runs/ID/steps?from=4294967296
 invalid_parameter      | status           | GET /v1/runs?status=happy
+invalid_parameter      | status           | GET /v1/runs?status=queued,happy
+invalid_parameter      | status           | GET /v1/runs?status=queued,
+invalid_parameter      | status           | GET /v1/runs?status=queued&status=running
+invalid_parameter      | kind             | GET /v1/approvals?kind=input
+invalid_parameter      | thread           | GET /v1/approvals?thread=a%20b
+nul_character          | agent            | GET /v1/approvals?agent=%00
+invalid_cursor         | cursor           | GET /v1/approvals?cursor=s0197f3c21b1e7c3a9d543f1f0a6f8c11
 invalid_parameter      | status           | GET /v1/webhooks/deliveries?status=lost
 invalid_parameter      | tips             | GET /v1/sessions?tips=maybe
+invalid_parameter      | roots            | GET /v1/sessions?roots=maybe
+invalid_parameter      | roots            | GET /v1/sessions?roots=true&tips=true
+invalid_parameter      | roots            | GET /v1/sessions?roots=true&metadata.a=1
+malformed_id           | root             | GET /v1/sessions?root=1
 nul_character          | metadata.        | GET /v1/sessions?metadata.a=%00
 nul_character          | agent            | GET /v1/sessions?agent=%00
 invalid_parameter      | include          | GET /v1/sessions/ID?include=files

@@ -6,8 +6,8 @@
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
 //! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
 //! `openapi` in `start`. `sandbox`, `command_workers` and `worker_network` have the commands of
-//! agents. `coding_agent` runs `examples/coding-agent`. `copy_sessions` and `packages` run what is
-//! in `scripts`.
+//! agents. `coding_agent` runs `examples/coding-agent`, `console` the checks of `tests/console`.
+//! `copy_sessions` and `packages` run what is in `scripts`.
 
 mod binary;
 mod service;
@@ -21,6 +21,7 @@ mod coding_agent;
 mod command_workers;
 mod commands;
 mod configuration;
+mod console;
 mod copy_sessions;
 mod crash;
 mod frozen;

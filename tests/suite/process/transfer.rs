@@ -17,7 +17,8 @@ use crate::support::members::assert_members;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::{run_path, session_path};
 
-/// A store with a line of four sessions, which have files.
+/// A store with a line of four sessions, which have files. The last is a merge with a session
+/// beside the line.
 pub(super) struct Filled {
     pub(super) home: Home,
     folder: TempDir,
@@ -43,7 +44,9 @@ impl Filled {
         let second = change(&service, &first, &changes).await;
         let third = id(&service.run("demo", Some(&second), "What is 2 + 2?").await);
         let changes = json!([{"path": "src/ä.txt", "content": "two\n"}, {"path": "run", "delete": true}]);
-        let fourth = change(&service, &third, &changes).await;
+        let aside = change(&service, &third, &changes).await;
+        let merge = format!("/v1/sessions/{third}/merge");
+        let fourth = id(&service.post(&merge, json!({"with": aside})).await);
         Self {
             home,
             folder: tempfile::tempdir().unwrap(),
@@ -284,7 +287,7 @@ async fn a_file_that_was_changed_is_refused() {
     type Change = fn(&mut Vec<Value>);
     let filled = Filled::new().await;
     let session = |line: &Value| line["session"].is_object();
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 12] = [
         ("differs from its hash", |lines| {
             let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
             replace(line, "What is 1 + 1?", "What is 1 + 2?");
@@ -292,6 +295,14 @@ async fn a_file_that_was_changed_is_refused() {
         ("differs from its hash", |lines| {
             let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
             line["session"]["metadata"] = json!({"a": 1});
+        }),
+        ("differs from its hash", |lines| {
+            let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
+            line["session"]["environment_session_id"] = line["session"]["session_id"].clone();
+        }),
+        ("differs from its hash", |lines| {
+            let line = lines.iter_mut().rfind(|line| line["session"].is_object()).unwrap();
+            line["session"]["merged_session_id"] = Value::Null;
         }),
         ("differs from its hash", |lines| {
             let line = lines

@@ -93,7 +93,8 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = config.http.clone();
-        let interface = http::interface(Arc::clone(&app.runs), app.mcp.clone(), Arc::clone(&app.openai), &limits);
+        let (mcp, openai) = (app.mcp.clone(), Arc::clone(&app.openai));
+        let interface = http::interface(Arc::clone(&app.runs), mcp, openai, &config.console, &limits);
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
         let server = tokio::spawn(async move {

@@ -23,8 +23,8 @@ pub(crate) struct OpenUse {
 /// The step of a waiting session, in the form that the session stores.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredStep {
-    /// The step without its executions, and without the completion, whose usage belongs to the run
-    /// that left the step.
+    /// The step without its executions, and without the completion and the requests for it, which
+    /// belong to the run that left the step.
     pub(super) step: AgentStep,
     /// The calls, in their order.
     pub(super) calls: Vec<StoredCall>,
@@ -64,6 +64,7 @@ pub(crate) fn suspended(
     let stored = StoredStep {
         step: AgentStep {
             response: None,
+            model_requests: Vec::new(),
             ..step.clone()
         },
         calls,

@@ -6,7 +6,7 @@ use std::error::Error as _;
 use futures_util::StreamExt as _;
 
 use super::deltas::{Deltas, Emitted, emit_rest};
-use super::partial::PartialCompletion;
+use super::partial::{Arrival, PartialCompletion};
 use super::ports::ExchangePorts;
 use super::structured::{Formatted, formatted};
 use crate::events::AgentEvent;
@@ -14,7 +14,7 @@ use crate::hook_point::HookPoint;
 use crate::hooks::{HookContext, HookFailure, HookSubject};
 use crate::model_calls::{ModelChoice, content_bytes, estimated_usage, least_input_tokens, request_bytes};
 use crate::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, RefusedPart};
-use crate::state::{AgentError, AgentState, FinishReason, ModelResponse, StopSignal};
+use crate::state::{AgentError, AgentState, FinishReason, ModelRequestTrace, ModelResponse, StopSignal};
 use tasks::off_thread::by_size_of;
 use values::clock::Timestamp;
 use values::ids::ModelRequestId;
@@ -41,6 +41,10 @@ pub(super) struct Exchange {
     pub(super) is_replaceable: bool,
     /// The parts that requests of the step leave out, since their provider refuses them.
     pub(super) left_out: Vec<RefusedPart>,
+    /// The attempts of the last request, and when its completion began to arrive.
+    pub(super) arrival: Arrival,
+    /// The requests that were sent, in order.
+    pub(super) requests: Vec<ModelRequestTrace>,
 }
 
 /// Calls the models in turn until one succeeds. A later one is called only if no delta was emitted.
@@ -58,7 +62,7 @@ pub(super) async fn exchange(
 ) -> (AgentState, Exchange) {
     let mut state = state;
     let mut spent = Usage::default();
-    let mut left_out = Vec::new();
+    let (mut left_out, mut requests) = (Vec::new(), Vec::new());
     let mut choices = ports.models.iter();
     let mut choice = ports.models.preferred();
     choices.next();
@@ -68,7 +72,10 @@ pub(super) async fn exchange(
         let at_once = emitted_at_once(ports, final_tool.is_some()).min(emitted);
         let (next, fitted) = match Box::pin(before_request(ports, state, request)).await {
             Ok(ready) => ready,
-            Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
+            Err((state, hook_failure)) => {
+                let failed = Exchange::failed_before(hook_failure, spent);
+                return (state, Exchange { requests, ..failed });
+            }
         };
         let mut ended = ask_one(ports, &next, choice, fitted, at_once).await;
         if let Some(tool) = &final_tool {
@@ -76,6 +83,7 @@ pub(super) async fn exchange(
         }
         let is_reduced = !ended.left_out.is_empty();
         left_out.append(&mut ended.left_out);
+        requests.append(&mut ended.requests);
         let fallback = if is_reduced {
             Some(choice)
         } else {
@@ -94,7 +102,7 @@ pub(super) async fn exchange(
         if let Some(response) = &ended.response {
             emit_rest(ports.events, next.step_count() + 1, &response.content, at_once, emitted);
         }
-        ended.left_out = left_out;
+        (ended.left_out, ended.requests) = (left_out, requests);
         return (next, ended);
     }
 }
@@ -124,6 +132,8 @@ impl Exchange {
             hook_failure: None,
             is_replaceable: false,
             left_out: Vec::new(),
+            arrival: Arrival::NOTHING,
+            requests: Vec::new(),
         }
     }
 
@@ -301,6 +311,7 @@ async fn ask_one(
     let response = ended.response.as_ref();
     let usage = ended.failed_usage + response.map_or(Usage::NOTHING, |response| response.usage);
     ports.control.spend(usage);
+    let (attempts, ended_at) = (ended.arrival.attempts, ports.control.now());
     ports.events.emit(AgentEvent::ModelResponded {
         step_number,
         request_id,
@@ -309,7 +320,16 @@ async fn ask_one(
         usage: Box::new(usage),
         error: ended.error.clone().map(Box::new),
         left_out: ended.left_out.iter().map(ToString::to_string).collect(),
-        duration_ms: (ports.control.now() - began).num_milliseconds().max(0),
+        attempts,
+        duration_ms: (ended_at - began).num_milliseconds().max(0),
+    });
+    ended.requests.push(ModelRequestTrace {
+        model: choice.model_ref.clone(),
+        started_at: began,
+        first_token_at: ended.arrival.first_token_at,
+        ended_at,
+        attempts,
+        error: ended.error.clone(),
     });
     ended
 }
@@ -341,7 +361,7 @@ async fn stream(
         };
         let event = match event {
             Some(Ok(ModelEvent::Completed(response))) => {
-                return complete(choice, *response, asked, partial.failed_usage());
+                return complete(choice, *response, asked, &partial);
             }
             Some(Ok(event)) => event,
             Some(Err(error)) => return fail(choice, partial, &error, was_emitted),
@@ -354,7 +374,7 @@ async fn stream(
         if let Some(limit) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
             return cut(choice, partial, limit.overrun());
         }
-        partial.push(&event);
+        partial.push(&event, || control.now());
         let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
         if asks_again || matches!(event, ModelEvent::Usage(_)) {
             let asked = partial.input_usage().map_or(least, |usage| usage.priced(price));
@@ -371,7 +391,7 @@ async fn stream(
 }
 
 /// Ends a whole completion of a request of `asked` bytes. Estimates the usage if none is reported.
-fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Exchange {
+fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, partial: &PartialCompletion) -> Exchange {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
         let cost = response.usage.cost;
@@ -379,7 +399,10 @@ fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_us
     } else {
         response.usage
     };
-    end(choice, ModelResponse { usage, ..response }, failed_usage)
+    Exchange {
+        arrival: partial.arrival(),
+        ..end(choice, ModelResponse { usage, ..response }, partial.failed_usage())
+    }
 }
 
 fn end(choice: &ModelChoice, response: ModelResponse, failed_usage: Usage) -> Exchange {
@@ -425,11 +448,12 @@ fn fail(choice: &ModelChoice, partial: PartialCompletion, error: &ModelError, wa
 
 /// Ends a completion that may be empty.
 fn end_partial(choice: &ModelChoice, partial: PartialCompletion) -> Exchange {
-    let has_begun = partial.has_begun();
+    let arrival = partial.arrival();
     let failed_usage = partial.failed_usage();
     let ended = end(choice, partial.into_response(), failed_usage);
     Exchange {
-        answered_by: ended.answered_by.filter(|_| has_begun),
+        answered_by: ended.answered_by.filter(|_| arrival.first_token_at.is_some()),
+        arrival,
         ..ended
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::model_calls::{chars_at_least, estimated_usage, least_tokens};
 use crate::ports::ModelEvent;
 use crate::state::{FinishReason, ModelResponse};
+use values::clock::Timestamp;
 use values::message::{ContentPart, ReasoningPart};
 use values::usage::Usage;
 
@@ -23,9 +24,26 @@ pub(super) struct PartialCompletion {
     failed_usage: Usage,
     /// The characters that have arrived.
     chars: u64,
-    has_begun: bool,
+    arrival: Arrival,
     /// The bytes that have arrived since the provider last counted.
     uncounted: u64,
+}
+
+/// The attempts of a request, and the time at which its completion began to arrive.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    /// The number of attempts so far.
+    pub(super) attempts: u32,
+    /// When the first piece of the completion arrived. A count of tokens is not a piece of it.
+    pub(super) first_token_at: Option<Timestamp>,
+}
+
+impl Arrival {
+    /// The first attempt, of which nothing has arrived.
+    pub(super) const NOTHING: Self = Self {
+        attempts: 1,
+        first_token_at: None,
+    };
 }
 
 impl PartialCompletion {
@@ -37,13 +55,13 @@ impl PartialCompletion {
             usage: Usage::default(),
             failed_usage: Usage::default(),
             chars: 0,
-            has_begun: false,
+            arrival: Arrival::NOTHING,
             uncounted: 0,
         }
     }
 
-    /// Adds one event.
-    pub(super) fn push(&mut self, event: &ModelEvent) {
+    /// Adds one event, which has just arrived.
+    pub(super) fn push(&mut self, event: &ModelEvent, now: impl FnOnce() -> Timestamp) {
         let delta = match event {
             ModelEvent::TextDelta { text }
             | ModelEvent::ReasoningDelta { text }
@@ -60,11 +78,14 @@ impl PartialCompletion {
             ModelEvent::AttemptFailed { usage } => {
                 self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
+                self.arrival.attempts = self.arrival.attempts.saturating_add(1);
                 ""
             }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => "",
         };
-        self.has_begun |= !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. });
+        if !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. }) {
+            self.arrival.first_token_at.get_or_insert_with(now);
+        }
         self.chars += chars_at_least(delta);
         self.uncounted += delta.len() as u64;
     }
@@ -74,9 +95,9 @@ impl PartialCompletion {
         least_tokens(self.chars)
     }
 
-    /// Returns whether any output has arrived. A count of tokens is not output.
-    pub(super) fn has_begun(&self) -> bool {
-        self.has_begun
+    /// Returns the attempts so far, and when the completion began to arrive.
+    pub(super) fn arrival(&self) -> Arrival {
+        self.arrival
     }
 
     /// Returns the output tokens that have been counted.

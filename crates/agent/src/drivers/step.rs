@@ -73,10 +73,12 @@ pub(super) async fn carry_out(
         signal,
         error,
         hook_failure,
-        is_replaceable: _,
         left_out,
+        requests,
+        ..
     } = exchange;
     step.left_out = left_out.iter().map(ToString::to_string).collect();
+    step.model_requests = requests;
     step.errors = error.into_iter().collect();
     step.answered_by = answered_by;
     if let Some(response) = response {

@@ -64,8 +64,10 @@ fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
     steps.iter().map(|done| step_bytes(&done.step)).sum()
 }
 
-/// Estimates the bytes of the record of the step as JSON: its messages, errors and entries.
+/// Estimates the bytes of the record of the step as JSON: its messages, errors, requests to models
+/// and entries.
 fn bytes_of(step: &AgentStep) -> u64 {
     let entries = ENTRY_BYTES * (step.tool_executions.len() + 1);
-    (entries + json_length(&step.all_errors()) + json_length(&step.output_messages)) as u64
+    let errors = json_length(&step.all_errors()) + json_length(&step.model_requests);
+    (entries + errors + json_length(&step.output_messages)) as u64
 }

@@ -9,12 +9,14 @@ mod webhook;
 
 pub use self::model::{
     Model, ModelAddress, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest,
-    ModelStream, RefusedPart, StructuredOutput,
+    ModelStream, ProviderInfo, RefusedPart, StructuredOutput,
 };
 pub use self::tool::{
     Continuation, OutputSink, Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError,
     ToolSpec, UnknownTool,
 };
-pub use self::tool_servers::{OfferedTools, ServedTool, ToolServers, UnknownToolServer};
+pub use self::tool_servers::{
+    OfferedTools, ServedTool, ToolServerInfo, ToolServerState, ToolServers, UnknownToolServer,
+};
 pub use self::tool_use::{Approved, ToolDecision, ToolUse};
 pub use self::webhook::{RunWebhook, WebhookEvent, WebhookFault, WebhookRules};

@@ -72,8 +72,9 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// Calls the model. The request is sent when the stream is first polled. Dropping the stream
     /// ends the call.
     ///
-    /// The stream may retry an attempt that fails before the first event. After that event, an
-    /// error ends the stream.
+    /// The stream may retry an attempt that fails before any output. It emits
+    /// [`ModelEvent::AttemptFailed`] before each retry. After the first output, an error ends the
+    /// stream.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 
     /// Returns how the provider is asked for structured output. Only a native provider receives a
@@ -100,6 +101,24 @@ pub trait ModelCatalog: Send + Sync + fmt::Debug {
     fn names(&self) -> Vec<ModelRef> {
         Vec::new()
     }
+
+    /// Lists the providers by name.
+    fn providers(&self) -> Vec<ProviderInfo> {
+        Vec::new()
+    }
+}
+
+/// A provider of models, as the operator has configured it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderInfo {
+    /// The name before the slash of a model's name.
+    pub name: String,
+    /// The protocol, as the configuration names it.
+    pub kind: &'static str,
+    /// Whether its credentials are there, or it needs none.
+    pub has_credentials: bool,
+    /// The models that the operator has named; empty for any.
+    pub models: Vec<String>,
 }
 
 /// The error of a name that leads to no model.

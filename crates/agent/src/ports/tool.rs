@@ -234,6 +234,9 @@ pub enum ToolSetError {
 
 /// Makes executors of chosen tools.
 pub trait ToolCatalog: Send + Sync + fmt::Debug {
+    /// Lists the names of all tools, in their order.
+    fn names(&self) -> Vec<String>;
+
     /// Returns an executor of the named tools, in the order of the names.
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool>;
 

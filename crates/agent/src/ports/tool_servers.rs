@@ -46,10 +46,45 @@ pub struct OfferedTools {
     pub left_out: BTreeMap<String, Vec<String>>,
 }
 
+/// What is known of a server without a request to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolServerState {
+    /// The tenant has a connection to it.
+    Connected,
+    /// The tenant has no connection to it. The next run that needs one opens it.
+    Idle,
+    /// The last attempt of the tenant to connect to it has failed.
+    Failed,
+    /// It can never be used, for example since commands can't run here.
+    Unusable,
+}
+
+/// A server, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolServerInfo {
+    pub name: String,
+    pub state: ToolServerState,
+}
+
+impl ToolServerState {
+    /// Returns the name of the state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Idle => "idle",
+            Self::Failed => "failed",
+            Self::Unusable => "unusable",
+        }
+    }
+}
+
 /// Finds the tools of servers.
 pub trait ToolServers: Send + Sync + fmt::Debug {
     /// Checks that servers of these names exist.
     fn check(&self, names: &[String]) -> Result<(), UnknownToolServer>;
+
+    /// Lists all servers by name, as the tenant finds them. Sends no request.
+    fn list(&self, tenant: &TenantId) -> Vec<ToolServerInfo>;
 
     /// Returns whether one of the servers may have a tool of this name.
     fn may_serve(&self, names: &[String], tool: &str) -> bool;

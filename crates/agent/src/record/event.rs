@@ -181,7 +181,7 @@ mod tests {
         });
         let responded = json!({
             "step_number": 1, "request_id": id, "model": "a/b", "finish_reason": null, "usage": {}, "error": error,
-            "duration_ms": 1,
+            "attempts": 1, "duration_ms": 1,
         });
         let warned = json!({"step_number": 1, "hook": "h", "message": long});
         let below = json!({

@@ -1,5 +1,6 @@
 //! Run control data: records and events of runs. Never part of a bundle. Data only.
 
+mod approval;
 mod delivery;
 mod event;
 mod named;
@@ -11,6 +12,7 @@ mod subagent;
 mod thread;
 mod view;
 
+pub use self::approval::ApprovalView;
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload, event_weight};
 pub use self::required_action::RequiredActionView;

@@ -13,8 +13,8 @@ use values::session::{Hash, OpenCall, OpenCallKind};
 pub struct RequiredActionView {
     /// The open calls, in their order.
     calls: Vec<OpenCallView>,
-    /// The number of further open calls, which `calls` does not show. Only a problem leaves calls
-    /// out.
+    /// The number of further open calls, which `calls` does not show. Only problems and the list of
+    /// approvals leave calls out.
     #[serde(skip_serializing_if = "is_default")]
     #[schema(required = false)]
     omitted_calls: usize,

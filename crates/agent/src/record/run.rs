@@ -13,7 +13,7 @@ use values::ids::{RunId, SessionId};
 use values::json::{Object, Value, is_yes, yes};
 use values::message::{Message, joined_text};
 use values::model_ref::ModelRef;
-use values::session::{Hash, OpenCall};
+use values::session::{Hash, OpenCall, RunOutcome};
 use values::usage::Usage;
 
 named_values! {
@@ -70,7 +70,17 @@ impl RunStatus {
 
     /// Returns whether a run of this status has published its session.
     pub fn has_session(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped | Self::Waiting | Self::Answered)
+        self.outcome().is_some()
+    }
+
+    /// Returns the outcome that the session of a run of this status has; none without a session.
+    pub fn outcome(self) -> Option<RunOutcome> {
+        match self {
+            Self::Completed => Some(RunOutcome::Completed),
+            Self::Stopped => Some(RunOutcome::Stopped),
+            Self::Waiting | Self::Answered => Some(RunOutcome::Waiting),
+            Self::Queued | Self::Running | Self::Failed | Self::Cancelled => None,
+        }
     }
 }
 

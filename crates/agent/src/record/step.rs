@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::subagent::SubagentRecord;
-use crate::state::{AgentStepType, ErrorList, FinishReason, StepExecution, ToolExecution, ToolVerdict};
+use crate::state::{
+    AgentStepType, ErrorList, FinishReason, ModelRequestTrace, StepExecution, ToolExecution, ToolVerdict,
+};
 use values::clock::Timestamp;
 use values::ids::{StepId, ToolExecutionId};
 use values::json::is_default;
@@ -44,6 +46,12 @@ pub struct StepRecord {
     pub completed_at: Timestamp,
     /// The duration, in milliseconds.
     pub duration_ms: i64,
+    /// The requests to models, in order: one for each model that was asked, and another one if a
+    /// model was asked again without a part that its provider refuses. Requests of hooks are left
+    /// out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub model_requests: Vec<ModelRequestTrace>,
     /// The tools that ran.
     pub tool_executions: Vec<ToolExecutionRecord>,
     /// The errors of the step.
@@ -107,6 +115,7 @@ impl StepRecord {
             started_at: execution.started_at,
             completed_at: execution.completed_at,
             duration_ms: execution.duration().num_milliseconds(),
+            model_requests: step.model_requests.clone(),
             tool_executions: step.tool_executions.iter().map(ToolExecutionRecord::new).collect(),
             errors: step.all_errors(),
             left_out: step.left_out.clone(),

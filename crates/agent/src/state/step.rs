@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::continuation::ExecutionContinuation;
 use super::error::{AgentError, ErrorList};
 use super::messages::Messages;
+use super::model_request::ModelRequestTrace;
 use super::response::{FinishReason, ModelResponse};
 use super::tool_execution::ToolExecution;
 use values::clock::Timestamp;
@@ -62,6 +63,9 @@ pub struct AgentStep {
     /// The parts of the request that a provider refused and that later requests leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// The requests to models that the driver sent, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_requests: Vec<ModelRequestTrace>,
 }
 
 impl AgentStep {
@@ -77,6 +81,7 @@ impl AgentStep {
             value: None,
             errors: ErrorList::default(),
             left_out: Vec::new(),
+            model_requests: Vec::new(),
         }
     }
 

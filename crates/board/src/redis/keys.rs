@@ -9,7 +9,8 @@
 //! agent-runtime:TENANT:rate                the time at which all allowed requests would be due
 //! ```
 //!
-//! All tenants share two channels: `agent-runtime:changes` and `agent-runtime:signals`.
+//! All tenants share three channels: `agent-runtime:changes`, `agent-runtime:feed` and
+//! `agent-runtime:signals`.
 //!
 //! Each key expires unless the run's process refreshes it.
 
@@ -33,6 +34,8 @@ const MAX_EVENTS: usize = 10_000;
 
 /// The channel of the ids of runs that have changed.
 pub(super) const CHANGES_CHANNEL: &str = "agent-runtime:changes";
+/// The channel of the changes of tenants.
+pub(super) const FEED_CHANNEL: &str = "agent-runtime:feed";
 /// The channel of control messages to runs.
 pub(super) const CONTROL_CHANNEL: &str = "agent-runtime:signals";
 

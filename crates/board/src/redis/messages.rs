@@ -1,14 +1,15 @@
-//! The messages on the channels: which runs have changed, and control messages to runs.
+//! The messages on the channels: which runs have changed, the changes of tenants, and control
+//! messages to runs.
 //!
 //! A process also receives its own messages, and recognizes them by their origin. Messages can be
-//! lost, so their readers also poll.
+//! lost, so their readers also poll. A reader of a tenant's changes gets an error instead.
 
 use redis::Cmd;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL};
-use crate::{AddressedMessage, ControlMessage};
+use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL, FEED_CHANNEL};
+use crate::{AddressedMessage, ControlMessage, TenantChange};
 use values::ids::{IdSource as _, RunId, UuidV7Source};
 use values::tenant::TenantId;
 
@@ -24,8 +25,18 @@ pub(super) struct Origin(Uuid);
 pub(super) enum Notification {
     /// The runs that have changed.
     Changes(Vec<RunId>),
+    /// The changes of tenants.
+    Feed(FeedBatch),
     /// A control message to a run.
     Control(AddressedMessage),
+}
+
+/// Changes of tenants, in their order.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FeedBatch {
+    pub(super) changes: Vec<(TenantId, TenantChange)>,
+    /// Whether the process has lost changes before these.
+    pub(super) has_gap: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +61,16 @@ impl Origin {
         Cmd::publish(CHANGES_CHANNEL, message)
     }
 
+    /// Returns the command that publishes changes of tenants; `None` if there are none.
+    pub(super) fn publish_feed(self, batch: &FeedBatch) -> Option<Cmd> {
+        if *batch == FeedBatch::default() {
+            return None;
+        }
+        // Names and ids always have a JSON form.
+        let message = serde_json::to_vec(&(self.0, batch)).ok()?;
+        Some(Cmd::publish(FEED_CHANNEL, message))
+    }
+
     /// Returns the command that publishes a control message.
     pub(super) fn publish_control(self, message: AddressedMessage) -> Result<Cmd, serde_json::Error> {
         let (tenant, run_id, message) = message;
@@ -69,6 +90,10 @@ impl Origin {
             let read: Envelope = serde_json::from_slice(message).ok()?;
             let message = (read.tenant, read.run_id, read.message);
             return (read.origin != self.0).then_some(Notification::Control(message));
+        }
+        if channel == FEED_CHANNEL {
+            let (origin, batch): (Uuid, FeedBatch) = serde_json::from_slice(message).ok()?;
+            return (origin != self.0).then_some(Notification::Feed(batch));
         }
         let mut ids = message
             .chunks_exact(ID_BYTES)
@@ -98,8 +123,22 @@ mod tests {
         let (here, there) = (Origin::new(), Origin::new());
         let run_id = RunId::generate(&UuidV7Source);
         let control = ("acme".parse().unwrap(), run_id, ControlMessage::Refresh);
+        let batch = |has_gap| FeedBatch {
+            changes: vec![(
+                "acme".parse().unwrap(),
+                TenantChange::ThreadRemoved {
+                    thread: "t".parse().unwrap(),
+                },
+            )],
+            has_gap,
+        };
+        assert!(here.publish_feed(&FeedBatch::default()).is_none());
         for (command, notification) in [
             (here.publish_changes(&[run_id]), Notification::Changes(vec![run_id])),
+            (
+                here.publish_feed(&batch(true)).unwrap(),
+                Notification::Feed(batch(true)),
+            ),
             (
                 here.publish_control(control.clone()).unwrap(),
                 Notification::Control(control),
@@ -126,6 +165,7 @@ mod tests {
         for (channel, message) in [
             (CONTROL_CHANNEL, &b"{}"[..]),
             (CONTROL_CHANNEL, b"\xff"),
+            (FEED_CHANNEL, b"[]"),
             (CHANGES_CHANNEL, b""),
             (CHANGES_CHANNEL, b"short"),
         ] {

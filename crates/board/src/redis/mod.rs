@@ -1,5 +1,5 @@
-//! Shares data between replicas over Redis: live runs, their events, control messages and counts of
-//! requests.
+//! Shares data between replicas over Redis: live runs, their events, changes of tenants, control
+//! messages and counts of requests.
 //!
 //! The memory of this process is authoritative for its own runs and is read first. Redis adds the
 //! runs of other replicas. While Redis is down, runs of other replicas are invisible, but nothing
@@ -52,6 +52,7 @@ use self::subscription::Subscription;
 use self::writer::Writer;
 use super::control::AddressedMessage;
 use super::error::BoardError;
+use super::feed::TenantChange;
 use super::live_run::LiveRun;
 use super::local::LocalBoard;
 use super::settings::RedisSettings;
@@ -247,6 +248,10 @@ impl SharedBoard for RedisBoard {
     async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
         let last = events::last(&self.link, tenant, run_id).await;
         last.map_err(failed("read events"))
+    }
+
+    fn change_publish(&self, tenant: &TenantId, change: TenantChange) {
+        self.queue.publish(tenant, change);
     }
 
     async fn control_send(&self, message: AddressedMessage) -> bool {

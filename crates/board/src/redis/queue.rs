@@ -1,12 +1,14 @@
-//! The queue of the writer: runs to show, runs that have ended, and runs with events to share.
-//! Adding to it never waits.
+//! The queue of the writer: runs to show, runs that have ended, runs with events to share, and
+//! changes of tenants to publish. Adding to it never waits.
 //!
 //! The queue contains only the ids of runs, and the writer reads the state from memory. So an
 //! outage clears the queue, and afterwards the writer sends everything again. Ended runs are no
 //! longer in memory. So they stay in the queue until the server has removed them or they have
-//! expired there.
+//! expired there. Changes of tenants that an outage drops leave a gap, and their readers get an
+//! error.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +18,13 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::keys::RunKeys;
-use crate::LiveRun;
+use super::messages::FeedBatch;
+use crate::{LiveRun, TenantChange};
 use values::ids::RunId;
 use values::tenant::TenantId;
+
+/// The most changes of tenants that wait. One more leaves a gap in place of all of them.
+const MAX_FEED: usize = 10_000;
 
 /// The name of a run.
 pub(super) type RunName = (TenantId, RunId);
@@ -39,6 +45,10 @@ struct QueueState {
     /// Runs that have ended here but that the server may still show: when they ended, and their
     /// keys.
     ended: BTreeMap<RunName, (Instant, Arc<RunKeys>)>,
+    /// The changes of tenants that no other process has, oldest first.
+    feed: VecDeque<(TenantId, TenantChange)>,
+    /// Whether changes before these were lost.
+    has_gap: bool,
 }
 
 /// A change of a run to send to the server.
@@ -50,11 +60,12 @@ pub(super) enum Change {
     Remove(Arc<RunKeys>),
 }
 
-/// The next changes and runs with events, changes first.
+/// The next changes and runs with events, changes first, and the changes of tenants.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) changes: Vec<(RunName, Change)>,
     pub(super) unshared: Vec<RunName>,
+    pub(super) feed: FeedBatch,
 }
 
 impl Queue {
@@ -88,6 +99,23 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Queues a change of a tenant.
+    pub(super) fn publish(&self, tenant: &TenantId, change: TenantChange) {
+        {
+            let mut state = self.state.lock();
+            if state.feed.len() == MAX_FEED {
+                state.lose_feed();
+            }
+            state.feed.push_back((tenant.clone(), change));
+        }
+        self.wake.notify_one();
+    }
+
+    /// Records that changes of tenants which were taken from the queue may not have been published.
+    pub(super) fn lose_feed(&self) {
+        self.state.lock().lose_feed();
+    }
+
     /// Lists the runs of a tenant that have ended here but that the server may still show.
     pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
         let state = self.state.lock();
@@ -110,9 +138,15 @@ impl Queue {
             changes.push((run, Change::Show));
         }
         let unshared = std::iter::from_fn(|| state.unshared.pop_first());
+        let unshared = unshared.take(limit).collect();
+        let count = state.feed.len().min(limit);
         Batch {
             changes,
-            unshared: unshared.take(limit).collect(),
+            unshared,
+            feed: FeedBatch {
+                changes: state.feed.drain(..count).collect(),
+                has_gap: mem::take(&mut state.has_gap),
+            },
         }
     }
 
@@ -132,7 +166,22 @@ impl Queue {
         let mut state = self.state.lock();
         state.changed.clear();
         state.unshared.clear();
+        state.lose_feed();
         state.ended.retain(|_, (at, _)| at.elapsed() < expiry);
+    }
+}
+
+impl Batch {
+    /// Returns whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.unshared.is_empty() && self.feed == FeedBatch::default()
+    }
+}
+
+impl QueueState {
+    fn lose_feed(&mut self) {
+        self.feed.clear();
+        self.has_gap = true;
     }
 }
 
@@ -161,13 +210,22 @@ mod tests {
         let [live, first, second] = [run(), run(), run()];
         queue.show(&tenant, live.summary.run_id);
         queue.share((tenant.clone(), live.summary.run_id));
+        let thread_removed = TenantChange::ThreadRemoved {
+            thread: "t".parse().unwrap(),
+        };
+        queue.publish(&tenant, thread_removed.clone());
         queue.remove(&tenant, &first);
         advance(EXPIRY / 2).await;
         queue.remove(&tenant, &second);
         queue.clear(EXPIRY);
         let ids = [&first, &second].map(|run| run.summary.run_id);
         assert_eq!(queue.ended(&tenant), BTreeSet::from(ids));
-        let Batch { changes, unshared } = queue.take(10);
+        let Batch {
+            changes,
+            unshared,
+            feed,
+        } = queue.take(10);
+        assert_eq!((feed.changes, feed.has_gap), (Vec::new(), true));
         let removed = changes
             .iter()
             .map(|((_, run_id), change)| (*run_id, matches!(change, Change::Remove(_))));
@@ -180,7 +238,10 @@ mod tests {
         advance(EXPIRY / 2).await;
         queue.clear(EXPIRY);
         assert_eq!(queue.ended(&tenant), BTreeSet::from([ids[1]]));
-        queue.done(queue.take(10).changes);
-        assert!(queue.take(10).changes.is_empty());
+        queue.publish(&tenant, thread_removed.clone());
+        let Batch { changes, feed, .. } = queue.take(10);
+        assert_eq!((feed.changes, feed.has_gap), (vec![(tenant, thread_removed)], true));
+        queue.done(changes);
+        assert!(queue.take(10).is_empty());
     }
 }

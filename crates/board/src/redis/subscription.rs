@@ -1,7 +1,8 @@
 //! The dedicated connection that receives messages of other processes. It reconnects after an
 //! outage.
 //!
-//! Messages during an outage are lost, so all waiting readers then poll once.
+//! Messages during an outage are lost. So all waiting readers then poll once, and the readers of
+//! changes of tenants are interrupted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use redis::aio::PubSub;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL};
+use super::keys::{CHANGES_CHANNEL, CONTROL_CHANNEL, FEED_CHANNEL};
 use super::link::Link;
 use super::messages::{Notification, Origin};
 use crate::local::LocalBoard;
@@ -47,11 +48,13 @@ impl Subscription {
         let (mut pause, mut failures) = (PAUSES.0, 0);
         loop {
             let outages = self.link.outages();
-            match self.link.subscribe(&[CHANGES_CHANNEL, CONTROL_CHANNEL]).await {
+            let channels = [CHANGES_CHANNEL, CONTROL_CHANNEL, FEED_CHANNEL];
+            match self.link.subscribe(&channels).await {
                 Ok(subscription) => {
                     (pause, failures) = (PAUSES.0, 0);
                     self.is_subscribed.store(true, Ordering::SeqCst);
                     self.local.changes.notify_all();
+                    self.local.feeds.interrupt();
                     self.receive(subscription, outages).await;
                     self.is_subscribed.store(false, Ordering::SeqCst);
                 }
@@ -96,6 +99,9 @@ impl Subscription {
     }
 
     fn take(&self, message: &Msg) {
+        if message.get_channel_name() == FEED_CHANNEL && !self.local.feeds.has_readers() {
+            return;
+        }
         match self
             .origin
             .read(message.get_channel_name(), message.get_payload_bytes())
@@ -103,6 +109,14 @@ impl Subscription {
             Some(Notification::Changes(runs)) => {
                 for run_id in runs {
                     self.local.changes.notify(run_id);
+                }
+            }
+            Some(Notification::Feed(batch)) => {
+                if batch.has_gap {
+                    self.local.feeds.interrupt();
+                }
+                for (tenant, change) in batch.changes {
+                    self.local.feeds.publish(&tenant, &change);
                 }
             }
             Some(Notification::Control(message)) => {

@@ -1,5 +1,5 @@
 //! The only task that writes to the server: shows this process's runs, refreshes them, shares their
-//! events, and detects the end of an outage.
+//! events, publishes changes of tenants, and detects the end of an outage.
 //!
 //! A run never waits for the writer. An update puts the run's name into the queue (`queue.rs`). The
 //! writer later reads the current state from memory. So an outage only queues names, and the writer
@@ -117,6 +117,8 @@ impl Writer {
     /// server may have lost everything.
     async fn recover(&self) -> Result<(), LinkError> {
         self.link.reconnect().await?;
+        // The request that failed may have had changes of tenants.
+        self.queue.lose_feed();
         self.show_everything();
         self.write_all().await?;
         self.link.restore();
@@ -162,7 +164,7 @@ impl Writer {
     async fn write_all(&self) -> Result<(), LinkError> {
         loop {
             let batch = self.queue.take(MAX_BATCH);
-            if batch.changes.is_empty() && batch.unshared.is_empty() {
+            if batch.is_empty() {
                 return Ok(());
             }
             self.write(batch).await?;
@@ -175,9 +177,14 @@ impl Writer {
         let Batch {
             mut changes,
             mut unshared,
+            feed,
         } = batch;
-        while !changes.is_empty() || !unshared.is_empty() {
-            let round = self.round(&changes, &unshared);
+        let mut feed = self.origin.publish_feed(&feed);
+        while !changes.is_empty() || !unshared.is_empty() || feed.is_some() {
+            let mut round = self.round(&changes, &unshared);
+            if let Some(feed) = feed.take() {
+                round.request.add_command(feed);
+            }
             let answers = self.send(&round).await?;
             self.queue.done(changes.drain(..round.changes));
             unshared.drain(..round.unshared);

@@ -37,6 +37,7 @@ macro_rules! contract {
 
 mod contract;
 mod events;
+mod feed;
 mod redis;
 
 use std::ops::RangeInclusive;
@@ -81,6 +82,7 @@ fn with_step(run: &LiveRun, text: &str) -> Arc<LiveRun> {
         started_at: now,
         completed_at: now,
         duration_ms: 7,
+        model_requests: Vec::new(),
         tool_executions: Vec::new(),
         errors: ErrorList::default(),
         left_out: Vec::new(),

@@ -30,6 +30,9 @@ pub use self::error::OpenObjectsError;
 pub(crate) use self::port::{CONCURRENCY, ObjectName, Objects};
 pub use self::settings::{ObjectSettings, ObjectStoreKind};
 
+/// Whether this build has the clients of object stores.
+pub const HAS_CLIENTS: bool = cfg!(feature = "object-store");
+
 /// Opens an object store. Connects to nothing.
 #[cfg(feature = "object-store")]
 pub(crate) fn open(settings: &ObjectSettings) -> Result<Arc<dyn Objects>, OpenObjectsError> {

@@ -141,9 +141,10 @@ impl<'v> CommitStatement<'v> {
                 select tenant, branch_id, parent_branch_id, parent_position from placed where not appends
             ), segment as (
                 insert into history_segments (
-                    tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
-                select tenant, branch_id, position, first_index, segment_messages, segment_version, segment_encoding,
-                    segment_payload
+                    tenant, branch_id, session_id, position, first_index, message_count, schema_version, encoding,
+                    payload)
+                select tenant, branch_id, session_id, position, first_index, segment_messages, segment_version,
+                    segment_encoding, segment_payload
                 from placed
                 on conflict do nothing
                 returning tenant, branch_id, position

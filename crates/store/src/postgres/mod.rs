@@ -69,6 +69,10 @@ pub(crate) struct PostgresStore {
 
 #[async_trait]
 impl StoreHealth for PostgresStore {
+    fn engine(&self) -> &'static str {
+        "postgres"
+    }
+
     async fn health_check(&self) -> Result<(), StoreError> {
         check_schema(self).await
     }

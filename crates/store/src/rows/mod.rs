@@ -5,6 +5,7 @@
 
 mod agent;
 mod command;
+mod console_session;
 mod content;
 mod delivery;
 mod hashes;
@@ -25,6 +26,7 @@ mod value;
 
 pub(crate) use self::agent::AgentRow;
 pub(crate) use self::command::{CommandProgressRow, OutputPieceRow, RenewedCommandRow, TakenCommandRow};
+pub(crate) use self::console_session::ConsoleSessionRow;
 pub(crate) use self::content::{ContentRow, NewContentRow, ObjectRow, RenewedContentRow, is_node};
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow, NewDeliveryRow};
 pub(crate) use self::hashes::HashList;
@@ -34,9 +36,9 @@ pub(crate) use self::payload_size::PayloadSizeRow;
 pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
 pub(crate) use self::queue::{LeaseKey, LeasedRunRow, QueueRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;
-pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow};
+pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow, WaitingRunRow, WaitingSizeRow};
 pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
-pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, StateRow};
+pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, SessionTreeRow, StateRow};
 pub(crate) use self::state::NewEnvironment;
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::ThreadRow;

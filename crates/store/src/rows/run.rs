@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
+use super::{PayloadSizeRow, Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
 use crate::codec::{
     EncodeError, HistoryBuilder, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps,
     encode_output, encode_steps,
@@ -14,6 +14,7 @@ use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use agent::state::FinishReason;
 use values::ids::{RunId, SessionId};
 use values::message::Message;
+use values::session::{OpenCall, OpenCallKind};
 use values::usage::{Cost, Usage};
 
 table_row! {
@@ -175,6 +176,10 @@ written_row! {
     struct PayloadsRow {
         output_encoding: i16,
         steps_encoding: i16,
+        /// When the last of the open calls in `output` expires that a person answers.
+        person_until: Option<StoredTime>,
+        /// The same for the calls that the caller's program executes.
+        client_until: Option<StoredTime>,
         /// How many of the last messages of the run's session are its output. `None` if `output`
         /// has the messages.
         output_messages: Option<i16>,
@@ -197,6 +202,8 @@ impl NewRun {
             payloads: PayloadsRow {
                 output_encoding: output.encoding,
                 steps_encoding: steps.encoding,
+                person_until: last_expiry(&record.open_calls, |kind| kind != OpenCallKind::Client),
+                client_until: last_expiry(&record.open_calls, |kind| kind == OpenCallKind::Client),
                 output_messages,
                 output: output.bytes,
                 steps: steps.bytes,
@@ -210,6 +217,12 @@ impl NewRun {
         let texts = texts.into_iter().flatten().map(String::len);
         self.payloads.output.len() + self.payloads.steps.len() + texts.sum::<usize>()
     }
+}
+
+/// Returns when the last open call of some kinds expires.
+fn last_expiry(calls: &[OpenCall], is_wanted: impl Fn(OpenCallKind) -> bool) -> Option<StoredTime> {
+    let wanted = calls.iter().filter(|call| is_wanted(call.kind));
+    wanted.map(|call| call.expires_at).max().map(StoredTime)
 }
 
 impl Row for NewRun {
@@ -310,6 +323,55 @@ impl TryFrom<RunRecordRow> for RunRecord {
             open_calls: stored.open_calls,
             echo: stored.echo,
             is_hidden: row.hidden.unwrap_or_default(),
+        })
+    }
+}
+
+row! {
+    /// A waiting run, and the size of its output.
+    #[derive(Debug)]
+    pub(crate) struct WaitingSizeRow {
+        pub(crate) run_id: Uuid,
+        ;
+        pub(crate) size: PayloadSizeRow,
+    }
+}
+
+row! {
+    /// A waiting run with its output, which has the open calls.
+    #[derive(Debug)]
+    pub(crate) struct WaitingRunRow {
+        output_encoding: i16,
+        output: Vec<u8>,
+        ;
+        summary: RunRow,
+    }
+}
+
+impl WaitingRunRow {
+    /// Returns the bytes of the output as JSON.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.stored().length()
+    }
+
+    fn stored(&self) -> StoredPayload<'_> {
+        StoredPayload {
+            schema_version: self.summary.schema_version,
+            encoding: self.output_encoding,
+            bytes: &self.output,
+        }
+    }
+}
+
+impl TryFrom<WaitingRunRow> for RunRecord {
+    type Error = StoreError;
+
+    fn try_from(row: WaitingRunRow) -> Result<Self, StoreError> {
+        let name = RowName::new("runs", &row.summary.run_id);
+        let stored = decode_output(row.stored()).map_err(|error| name.undecodable("output", error))?;
+        Ok(Self {
+            open_calls: stored.open_calls,
+            ..Self::without_output(row.summary.try_into()?)
         })
     }
 }

@@ -9,9 +9,11 @@ use crate::codec::{
     DecodeError, SESSION_VERSION, StoredPayload, check_version, decode_context, decode_environment, full_length,
 };
 use crate::error::StoreError;
+use crate::sessions::{SessionTree, TreeFigures};
 use values::ids::{AgentId, BranchId, RunId, SessionId};
 use values::session::{
-    AgentInstance, BranchPosition, Bundle, EnvironmentState, Hash, History, SessionHead, StoredContext,
+    AgentInstance, BranchPosition, Bundle, EnvironmentState, Hash, History, RunOutcome, SessionHead, StoredContext,
+    title_of,
 };
 
 table_row! {
@@ -21,6 +23,9 @@ table_row! {
     pub(crate) struct SessionRow {
         session_id: Uuid,
         parent_session_id: Option<Uuid>,
+        root_session_id: Uuid,
+        merged_session_id: Option<Uuid>,
+        environment_session_id: Option<Uuid>,
         run_id: Option<Uuid>,
         subagent_of: Option<Uuid>,
         agent_id: Uuid,
@@ -33,14 +38,17 @@ table_row! {
         created_at: StoredTime,
         agent_created_at: StoredTime,
         schema_version: i16,
+        has_files_changed: bool,
         agent: String,
         agent_version: Option<Vec<u8>>,
+        run_status: Option<String>,
         thread: Option<String>,
         root_hash: Vec<u8>,
         environment_hash: Vec<u8>,
         context_hash: Vec<u8>,
         segment_hash: Vec<u8>,
         metadata: String,
+        preview: Option<String>,
     }
 }
 
@@ -51,6 +59,9 @@ impl SessionRow {
         Self {
             session_id: head.session_id.as_uuid(),
             parent_session_id: head.parent_session_id.map(SessionId::as_uuid),
+            root_session_id: head.root_session_id.as_uuid(),
+            merged_session_id: head.merged_session_id.map(SessionId::as_uuid),
+            environment_session_id: head.environment_session_id.map(SessionId::as_uuid),
             run_id: head.run_id.map(RunId::as_uuid),
             subagent_of: head.subagent_of.map(SessionId::as_uuid),
             agent_id: head.agent_instance.agent_id.as_uuid(),
@@ -63,14 +74,17 @@ impl SessionRow {
             created_at: StoredTime(head.created_at),
             agent_created_at: StoredTime(head.agent_instance.created_at),
             schema_version: SESSION_VERSION,
+            has_files_changed: head.has_files_changed,
             agent: head.agent.clone(),
             agent_version: head.agent_version.map(bytes),
+            run_status: head.run_status.map(|status| status.as_str().to_owned()),
             thread: head.thread.clone(),
             root_hash: bytes(head.root_hash),
             environment_hash: bytes(head.environment_hash),
             context_hash: bytes(head.context_hash),
             segment_hash: bytes(head.segment_hash),
             metadata: metadata.to_owned(),
+            preview: head.preview.clone(),
         }
     }
 }
@@ -85,10 +99,16 @@ impl TryFrom<SessionRow> for SessionHead {
             .agent_version
             .map(|hash| name.hash("agent_version", &hash))
             .transpose()?;
+        let metadata = name.json("metadata", &row.metadata)?;
         Ok(Self {
             session_id: SessionId::from_uuid(row.session_id),
             parent_session_id: row.parent_session_id.map(SessionId::from_uuid),
+            root_session_id: SessionId::from_uuid(row.root_session_id),
+            merged_session_id: row.merged_session_id.map(SessionId::from_uuid),
+            environment_session_id: row.environment_session_id.map(SessionId::from_uuid),
             run_id: row.run_id.map(RunId::from_uuid),
+            // A status of a later version is read as none.
+            run_status: row.run_status.as_deref().and_then(RunOutcome::find),
             subagent_of: row.subagent_of.map(SessionId::from_uuid),
             thread: row.thread,
             agent: row.agent,
@@ -105,12 +125,46 @@ impl TryFrom<SessionRow> for SessionHead {
             environment_hash: name.hash("environment_hash", &row.environment_hash)?,
             context_hash: name.hash("context_hash", &row.context_hash)?,
             segment_hash: name.hash("segment_hash", &row.segment_hash)?,
-            metadata: name.json("metadata", &row.metadata)?,
+            title: title_of(&metadata),
+            metadata,
+            preview: row.preview,
+            has_files_changed: row.has_files_changed,
             created_at: row.created_at.0,
             position: BranchPosition {
                 branch_id: BranchId::from_uuid(row.branch_id),
                 position: name.count("position", row.position)?,
             },
+        })
+    }
+}
+
+row! {
+    /// A tree of sessions.
+    #[derive(Debug)]
+    pub(crate) struct SessionTreeRow {
+        session_count: i64,
+        last_activity_at: StoredTime,
+        /// The names, separated by spaces. No name has one.
+        threads: Option<String>,
+        ;
+        oldest: SessionRow,
+    }
+}
+
+impl TryFrom<SessionTreeRow> for SessionTree {
+    type Error = StoreError;
+
+    fn try_from(row: SessionTreeRow) -> Result<Self, StoreError> {
+        let name = RowName::new("sessions", &row.oldest.root_session_id);
+        let threads = row.threads.as_deref().unwrap_or_default().split_whitespace();
+        let threads: Result<Vec<_>, _> = threads.map(|thread| name.parse("thread", thread)).collect();
+        Ok(Self {
+            figures: TreeFigures {
+                session_count: name.count("session_count", row.session_count)?,
+                last_activity_at: row.last_activity_at.0,
+                threads: threads?,
+            },
+            oldest: row.oldest.try_into()?,
         })
     }
 }

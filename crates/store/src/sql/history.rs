@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::engine::Engine;
 use super::row_batches::{RowFold, rows_fold};
 use super::session_lookup::position_lookup;
@@ -98,6 +100,9 @@ const SEGMENT_SIZES: &str = segments!(
         cast(length(h.payload) as bigint) as stored_bytes, substr(h.payload, 1, 18) as beginning,
         (select message_count from sessions where tenant = $1 and session_id = $2) as total"
 );
+
+/// Selects the session that added the messages of the same segments.
+const SEGMENT_SESSION: &str = segments!("h.session_id");
 
 /// Loads a bundle with the messages that running it needs.
 pub(super) async fn bundle_load(
@@ -194,6 +199,24 @@ pub(super) async fn segment_list<E: Engine>(
     }
     let segments = rows.iter().map(SegmentSizeRow::size).collect::<Result<_, _>>()?;
     Ok(Some(SegmentList { segments, total }))
+}
+
+/// Finds the session that added a message. Returns `None` if the session does not exist or has no
+/// such message.
+pub(super) async fn message_session<E: Engine>(
+    engine: &E,
+    tenant: &TenantId,
+    session_id: SessionId,
+    index: u64,
+) -> Result<Option<SessionId>, StoreError> {
+    let mut select = Statement::new("find message", SEGMENT_SESSION)
+        .bind(tenant.as_str())
+        .bind(session_id.as_uuid())
+        .bind(stored_count(index))
+        .bind(stored_count(index.saturating_add(1)));
+    E::push_segments_join(&mut select);
+    let found: Option<(Uuid,)> = select.fetch_optional(engine).await?;
+    Ok(found.map(|(added_by,)| SessionId::from_uuid(added_by)))
 }
 
 /// Reads messages by their index.

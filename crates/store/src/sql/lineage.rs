@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::columns::{ancestors, line_to_position};
 use super::engine::Engine;
-use super::session_lookup::position_lookup;
+use super::history::message_session;
+use super::session_lookup::{position_lookup, session_lookup};
 use super::statement::Statement;
 use super::text::sql;
 use crate::error::StoreError;
@@ -92,6 +93,30 @@ pub(super) async fn line_from(
         line.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     Ok(line)
+}
+
+/// Reads the session that added a message, or its tombstone. Returns `None` if the session does not
+/// exist or has no such message.
+pub(super) async fn session_lookup_by_message(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+    index: u64,
+) -> Result<Option<Ancestor>, StoreError> {
+    let Some(added_by) = message_session(engine, tenant, session_id, index).await? else {
+        return Ok(None);
+    };
+    if let Some(retained) = session_lookup(engine, tenant, added_by).await? {
+        return Ok(Some(Ancestor::Retained(retained)));
+    }
+    let statement = sql!(
+        "select ",
+        RemovedSessionRow::COLUMNS,
+        " from removed_sessions x where x.tenant = $1 and x.session_id = $2"
+    );
+    let select = Statement::with("look up removed session", statement, values![tenant, added_by]);
+    let removed: Option<RemovedSession> = select.find::<RemovedSessionRow, _>(engine).await?;
+    Ok(removed.map(Ancestor::Removed))
 }
 
 /// Returns whether a line of sessions, the latest first, has a gap or ends too early: before the

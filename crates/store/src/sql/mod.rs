@@ -19,6 +19,7 @@ mod row_batches;
 
 mod history;
 mod lineage;
+mod trees;
 mod verify;
 mod verify_trees;
 
@@ -29,6 +30,7 @@ mod objects;
 mod refusal;
 
 mod agents;
+mod console_sessions;
 mod due;
 mod keys;
 mod outbox;
@@ -36,6 +38,7 @@ mod queue;
 mod retention;
 mod runs;
 mod threads;
+mod waiting;
 
 mod schema;
 

@@ -6,11 +6,12 @@ use super::columns::without_session;
 use super::engine::Engine;
 use super::statement::{Statement, insert_statement};
 use super::text::sql;
+use super::waiting;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::query::Page;
 use crate::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, values};
-use crate::runs::{RunFilter, RunReader};
+use crate::runs::{RunFilter, RunReader, WaitingFilter};
 use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use tasks::off_thread::by_size;
 use values::ids::{RunId, SessionId};
@@ -72,28 +73,35 @@ impl<E: Engine> RunReader for E {
         filter: &RunFilter,
         page: Page<RunId>,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        let statement = sql!("select ", RunRow::COLUMNS, " from runs r where r.tenant = $1");
-        let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
-        let model = filter.model.as_ref().map(ToString::to_string);
-        let mut select = Statement::with("list runs", statement, values![tenant]);
-        select.push_some(" and r.status = ", filter.status.map(RunStatus::as_str));
-        select.push_some(" and r.agent = ", filter.agent.as_ref());
-        select.push_some(" and r.model = ", model.as_ref());
-        if !filter.metadata.is_empty() {
-            E::push_metadata_filter(&mut select, &wanted);
-        }
-        if let Some(base) = filter.base_session_id {
-            select.push_bind(" and r.base_session_id = ", base);
-            select.push_bind(CONTINUING, base);
-            select.push_bind(BEGUN_WITHOUT_SESSION, base);
-            select.push(")");
-        }
-        select.push_some(" and r.thread = ", filter.thread.as_ref());
-        select.push_some(" and r.created_at >= ", filter.created.from);
-        select.push_some(" and r.created_at < ", filter.created.until);
-        select.push_some(" and r.run_id < ", page.before);
-        select.push_bind(" order by r.run_id desc limit ", page.limit);
+        let texts = FilterTexts {
+            model: filter.model.as_ref().map(ToString::to_string),
+            metadata: serde_json::Value::Object(filter.metadata.clone()).to_string(),
+        };
+        let select = list_statement::<E>(tenant, filter, &texts, page);
         select.list::<RunRow, _>(self).await.or_else(nothing_matches)
+    }
+
+    async fn waiting_count(&self, tenant: &TenantId, filter: &WaitingFilter, most: u32) -> Result<u32, StoreError> {
+        waiting::waiting_count(self, tenant, filter, most).await
+    }
+
+    async fn waiting_sizes(
+        &self,
+        tenant: &TenantId,
+        filter: &WaitingFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<(RunId, u64)>, StoreError> {
+        waiting::waiting_sizes(self, tenant, filter, page).await
+    }
+
+    async fn waiting_list(
+        &self,
+        tenant: &TenantId,
+        filter: &WaitingFilter,
+        before: Option<RunId>,
+        last: RunId,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        waiting::waiting_list(self, tenant, filter, before, last).await
     }
 
     async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
@@ -125,6 +133,85 @@ impl<E: Engine> RunReader for E {
     }
 }
 
+/// Values of a filter as the store has them.
+#[derive(Debug)]
+struct FilterTexts {
+    model: Option<String>,
+    metadata: String,
+}
+
+/// Selects a page of runs. Where each status has a range of an index, merges the pages of the
+/// statuses, so that a page reads at most its length for each of them.
+fn list_statement<'v, E: Engine>(
+    tenant: &'v TenantId,
+    filter: &'v RunFilter,
+    texts: &'v FilterTexts,
+    page: Page<RunId>,
+) -> Statement<'v> {
+    let mut select = Statement::with("list runs", "", values![tenant]);
+    let statuses = &filter.statuses;
+    // The index by status leaves out completed runs, which are most: they are passed in the order
+    // of all runs.
+    if statuses.len() < 2 || statuses.contains(&RunStatus::Completed) {
+        push_page::<E>(&mut select, filter, statuses, texts, page);
+        return select;
+    }
+    let mut before = "select * from (";
+    for status in statuses.chunks(1) {
+        select.push(before);
+        push_page::<E>(&mut select, filter, status, texts, page);
+        before = ") page union all select * from (";
+    }
+    select.push_bind(") page order by run_id desc limit ", page.limit);
+    select
+}
+
+/// Appends the selection of a page of runs of these statuses.
+fn push_page<'v, E: Engine>(
+    select: &mut Statement<'v>,
+    filter: &'v RunFilter,
+    statuses: &[RunStatus],
+    texts: &'v FilterTexts,
+    page: Page<RunId>,
+) {
+    select.push(sql!("select ", RunRow::COLUMNS, " from runs r where r.tenant = $1"));
+    push_statuses(select, statuses);
+    select.push_some(" and r.agent = ", filter.agent.as_ref());
+    select.push_some(" and r.model = ", texts.model.as_ref());
+    if !filter.metadata.is_empty() {
+        E::push_metadata_filter(select, &texts.metadata);
+    }
+    if let Some(base) = filter.base_session_id {
+        select.push_bind(" and r.base_session_id = ", base);
+        select.push_bind(CONTINUING, base);
+        select.push_bind(BEGUN_WITHOUT_SESSION, base);
+        select.push(")");
+    }
+    select.push_some(" and r.thread = ", filter.thread.as_ref());
+    select.push_some(" and r.created_at >= ", filter.created.from);
+    select.push_some(" and r.created_at < ", filter.created.until);
+    select.push_some(" and r.run_id < ", page.before);
+    select.push_bind(" order by r.run_id desc limit ", page.limit);
+}
+
+/// Appends the condition that a run has one of these statuses. They are literals, since only then
+/// does a planner know how many runs have them, and that the index has these.
+fn push_statuses(select: &mut Statement<'_>, statuses: &[RunStatus]) {
+    let mut before = if statuses.contains(&RunStatus::Completed) {
+        " and r.status in ('"
+    } else {
+        " and r.status <> 'completed' and r.status in ('"
+    };
+    for status in statuses {
+        select.push(before);
+        select.push(status.as_str());
+        before = "', '";
+    }
+    if !statuses.is_empty() {
+        select.push("')");
+    }
+}
+
 /// Inserts the row of a run unless there is one.
 pub(crate) fn run_insert_statement<'v>(
     operation: &'static str,
@@ -134,4 +221,38 @@ pub(crate) fn run_insert_statement<'v>(
     let mut insert = insert_statement(operation, "insert into runs (tenant, ", tenant, run);
     insert.push(" on conflict (tenant, run_id) do nothing");
     insert
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    /// Returns the index that SQLite reads for each part of a list.
+    async fn indexes(filter: &RunFilter) -> Vec<String> {
+        let (tenant, page) = (TenantId::anonymous(), Page { before: None, limit: 3 });
+        let texts = FilterTexts {
+            model: None,
+            metadata: "{}".to_owned(),
+        };
+        let select = list_statement::<SqliteStore>(&tenant, filter, &texts, page);
+        select.sqlite_indexes().await
+    }
+
+    #[tokio::test]
+    async fn each_status_is_read_from_its_range_of_the_index_on_sqlite() {
+        use RunStatus::{Completed, Failed, Queued, Running};
+        for (statuses, expected) in [
+            (&[Failed][..], &["runs_by_status"][..]),
+            (&[Queued, Running], &["runs_by_status", "runs_by_status"]),
+            (&[Completed, Failed], &["sqlite_autoindex_runs_1"]),
+            (&[], &["sqlite_autoindex_runs_1"]),
+        ] {
+            let filter = RunFilter {
+                statuses: statuses.to_vec(),
+                ..RunFilter::default()
+            };
+            assert_eq!(indexes(&filter).await, expected, "{statuses:?}");
+        }
+    }
 }

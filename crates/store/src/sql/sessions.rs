@@ -9,13 +9,13 @@ use super::engine::Engine;
 use super::session_lookup::session_lookup;
 use super::statement::Statement;
 use super::text::sql;
-use super::{history, lineage, verify};
+use super::{history, lineage, trees, verify};
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::query::Page;
 use crate::retention::Ancestor;
 use crate::rows::{SessionRow, values};
-use crate::sessions::{SegmentList, SessionFilter, SessionReader, VerifyReport};
+use crate::sessions::{SegmentList, SessionFilter, SessionReader, SessionTree, VerifyReport};
 use values::ids::SessionId;
 use values::message::Message;
 use values::session::{Bundle, SessionHead};
@@ -46,6 +46,7 @@ impl<E: Engine> SessionReader for E {
         let mut select = Statement::with("list sessions", statement, values![tenant]);
         select.push_some(" and s.agent = ", filter.agent.as_ref());
         select.push_some(" and s.parent_session_id = ", filter.parent);
+        select.push_some(" and s.root_session_id = ", filter.root);
         select.push_some(" and s.subagent_of = ", filter.subagent_of);
         select.push_some(" and s.thread = ", filter.thread.as_ref());
         select.push_some(" and s.created_at >= ", filter.created.from);
@@ -65,6 +66,10 @@ impl<E: Engine> SessionReader for E {
         select.list::<SessionRow, _>(self).await.or_else(nothing_matches)
     }
 
+    async fn tree_list(&self, tenant: &TenantId, page: Page<SessionId>) -> Result<Vec<SessionTree>, StoreError> {
+        trees::tree_list(self, tenant, page).await
+    }
+
     async fn session_lineage(
         &self,
         tenant: &TenantId,
@@ -72,6 +77,15 @@ impl<E: Engine> SessionReader for E {
         page: Page<SessionId>,
     ) -> Result<Option<Vec<Ancestor>>, StoreError> {
         lineage::session_lineage(self, tenant, session_id, page).await
+    }
+
+    async fn session_lookup_by_message(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        index: u64,
+    ) -> Result<Option<Ancestor>, StoreError> {
+        lineage::session_lookup_by_message(self, tenant, session_id, index).await
     }
 
     async fn states_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError> {

@@ -156,3 +156,31 @@ impl<'v> Statement<'v> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+    use super::*;
+    use crate::migration::SQLITE;
+
+    impl Statement<'_> {
+        /// Returns the indexes that SQLite reads for it, without statistics about the tables.
+        pub(crate) async fn sqlite_indexes(&self) -> Vec<String> {
+            let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+            for migration in SQLITE {
+                sqlx::raw_sql(migration.sql).execute(&mut connection).await.unwrap();
+            }
+            let explain = format!("explain query plan {}", self.sql);
+            let explain = sqlx::query(AssertSqlSafe(explain));
+            let plan = explain.fetch_all(&mut connection).await.unwrap();
+            let lines = plan.iter().map(|row| row.get::<String, _>("detail"));
+            lines
+                .filter_map(|line| {
+                    let (_, index) = line.split_once(" INDEX ")?;
+                    Some(index.split(' ').next()?.to_owned())
+                })
+                .collect()
+        }
+    }
+}

@@ -128,13 +128,14 @@ async fn segment_insert(
     position: BranchPosition,
 ) -> Result<bool, sqlx::Error> {
     let statement = "insert into history_segments (
-            tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)
+            tenant, branch_id, session_id, position, first_index, message_count, schema_version, encoding, payload)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
         on conflict do nothing";
     let segment = &session.segment;
     let values = values![
         &session.tenant,
         position.branch_id,
+        session.head.session_id,
         position.position,
         segment.first_index,
         segment.message_count

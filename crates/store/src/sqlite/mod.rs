@@ -69,6 +69,10 @@ impl SqliteStore {
 
 #[async_trait]
 impl StoreHealth for SqliteStore {
+    fn engine(&self) -> &'static str {
+        "sqlite"
+    }
+
     async fn health_check(&self) -> Result<(), StoreError> {
         self.file.check("check health")?;
         check_schema(self).await

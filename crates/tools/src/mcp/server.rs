@@ -25,6 +25,7 @@ use super::requests::Requests;
 use super::stdio::Starts;
 use crate::fault::DefinitionFault;
 use crate::{Commands, ToolSecrets};
+use agent::ports::ToolServerState;
 use net::outgoing::OutgoingClient;
 use values::tenant::TenantId;
 
@@ -85,6 +86,23 @@ impl McpServer {
     /// Returns why the server can never be used, as far as that is known without a connection.
     pub(super) fn problem(&self) -> Option<String> {
         self.endpoint.problem()
+    }
+
+    /// Returns what is known of the server without a request to it. A connection that is being
+    /// opened does not count yet.
+    pub(super) fn state(&self, tenant: &TenantId) -> ToolServerState {
+        if self.problem().is_some() {
+            return ToolServerState::Unusable;
+        }
+        let slot = self.slots.lock().get(tenant).cloned();
+        let Some(Ok(state)) = slot.as_ref().map(|slot| slot.try_lock()) else {
+            return ToolServerState::Idle;
+        };
+        match (&state.connection, &state.failed) {
+            (Some(_), _) => ToolServerState::Connected,
+            (None, Some(_)) => ToolServerState::Failed,
+            (None, None) => ToolServerState::Idle,
+        }
     }
 
     /// Returns the offers of the server to the tenant.

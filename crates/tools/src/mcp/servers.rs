@@ -13,7 +13,7 @@ use super::offer::Offer;
 use super::server::McpServer;
 use crate::fault::DefinitionFault;
 use crate::{Commands, ToolSecrets};
-use agent::ports::{OfferedTools, ToolServers, UnknownToolServer};
+use agent::ports::{OfferedTools, ToolServerInfo, ToolServers, UnknownToolServer};
 use net::outgoing::OutgoingClient;
 use values::session::ToolPins;
 use values::tenant::TenantId;
@@ -93,6 +93,14 @@ impl ToolServers for McpServers {
                 known: known.join(", "),
             })
         })
+    }
+
+    fn list(&self, tenant: &TenantId) -> Vec<ToolServerInfo> {
+        let info = |(name, server): (&String, &Arc<McpServer>)| ToolServerInfo {
+            name: name.clone(),
+            state: server.state(tenant),
+        };
+        self.servers.iter().map(info).collect()
     }
 
     fn may_serve(&self, names: &[String], tool: &str) -> bool {

@@ -36,7 +36,7 @@ pub struct TenantLimits {
     pub light_runs: Option<u32>,
     /// The most runs that wait in the queue.
     pub queued_runs: Option<u32>,
-    /// The most readers in one process that follow runs or wait for them.
+    /// The most readers in one process that follow runs or changes, or wait for runs.
     pub readers: Option<u32>,
     /// The most bytes of the files of all its sessions, each content counted once.
     pub stored_file_bytes: Option<u64>,

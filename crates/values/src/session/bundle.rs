@@ -13,6 +13,7 @@ use super::context_state::{AgentInstance, ContextState, StoredContext};
 use super::environment_state::EnvironmentState;
 use super::hash::Hash;
 use super::history::History;
+use super::run_outcome::RunOutcome;
 use super::waiting::WaitingStep;
 use crate::clock::Timestamp;
 use crate::ids::{BranchId, RunId, SessionId};
@@ -41,8 +42,17 @@ pub struct SessionHead {
     pub session_id: SessionId,
     /// The session that it continues.
     pub parent_session_id: Option<SessionId>,
+    /// The root of its tree: itself, unless it continues another session. A tree keeps this id when
+    /// the root is removed.
+    pub root_session_id: SessionId,
+    /// The session whose changes it took over; none unless it is a merge.
+    pub merged_session_id: Option<SessionId>,
+    /// Another session than its parent, with whose files, variables and resources it began.
+    pub environment_session_id: Option<SessionId>,
     /// The run that published it; none for an imported session.
     pub run_id: Option<RunId>,
+    /// How that run ended; none for a session that no run made.
+    pub run_status: Option<RunOutcome>,
     /// The session of the agent that started this one; none unless it is a subagent's.
     pub subagent_of: Option<SessionId>,
     /// The thread of the run that published it, or that a change of files or messages moved to it.
@@ -77,6 +87,12 @@ pub struct SessionHead {
     pub segment_hash: Hash,
     /// The key-value pairs of the context.
     pub metadata: Object,
+    /// The first 160 characters of `title` in the metadata, if that is a text.
+    pub title: Option<String>,
+    /// The first 160 characters of the text in the user's newest message, as one line.
+    pub preview: Option<String>,
+    /// Whether its files differ from its parent's; without a parent, whether it has any.
+    pub has_files_changed: bool,
     /// When the session was made.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
@@ -121,8 +137,15 @@ pub struct BundleDraft {
     pub session_id: SessionId,
     /// The bundle that it continues.
     pub parent: Option<Arc<Bundle>>,
+    /// The session whose changes it takes over; none unless it is a merge.
+    pub merged_session_id: Option<SessionId>,
+    /// Another session than its parent, with whose environment it begins.
+    pub environment_session_id: Option<SessionId>,
     /// The run that publishes it.
     pub run_id: Option<RunId>,
+    /// How the run ended, if another store published the session. A commit with the record of the
+    /// run goes by the record.
+    pub run_status: Option<RunOutcome>,
     /// The session of the agent that started this one, which the same commit publishes; none unless
     /// it is a subagent's.
     pub subagent_of: Option<SessionId>,
@@ -147,13 +170,25 @@ impl BundleDraft {
         self.parent.as_ref().map_or(0, |parent| parent.head.depth + 1)
     }
 
+    /// Returns the root of the tree that the session belongs to.
+    pub fn root_session_id(&self) -> SessionId {
+        let parent = self.parent.as_ref();
+        parent.map_or(self.session_id, |parent| parent.head.root_session_id)
+    }
+
+    /// Returns whether its files differ from its parent's; without a parent, whether it has any.
+    pub fn has_files_changed(&self) -> bool {
+        let parent = self.parent.as_ref();
+        parent.and_then(|parent| parent.environment.tree()) != self.environment.tree()
+    }
+
     /// Returns the number of messages that the session inherits from its parent.
     pub fn inherited(&self) -> usize {
         self.parent.as_ref().map_or(0, |parent| parent.history.len())
     }
 
     /// Iterates over the messages that the session adds.
-    pub fn new_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+    pub fn new_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.history.iter_from(self.inherited())
     }
 }

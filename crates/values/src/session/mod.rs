@@ -10,8 +10,10 @@ mod history;
 mod override_changes;
 mod overrides;
 mod part_sizes;
+mod preview;
 mod request_prefix;
 mod root_hash;
+mod run_outcome;
 mod tool_pins;
 mod validity;
 mod waiting;
@@ -31,7 +33,9 @@ pub use self::overrides::stored_overrides;
 pub use self::part_sizes::{
     PartTooLarge, check_history, check_metadata, check_parts, check_resources, check_variables,
 };
+pub use self::preview::{preview_of, title_of};
 pub use self::request_prefix::{Fold, PrefixChoice, RequestPrefix, Total};
+pub use self::run_outcome::RunOutcome;
 pub use self::tool_pins::{PinnedTool, ToolPins, hash_tool_definition};
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};
 pub use self::waiting::{OpenCall, OpenCallKind, RememberedApproval, WaitingStep, hash_approval_rule, hash_arguments};

@@ -228,6 +228,8 @@ pub(in crate::end_to_end) async fn steps_of(app: &TestApp, run: &Value) -> Value
             "step_id",
             "id",
             "started_at",
+            "first_token_at",
+            "ended_at",
             "completed_at",
             "duration_ms",
             "created_at",

@@ -167,6 +167,10 @@ async fn its_trace_stands_below_the_call_and_its_usage_is_the_runs(database: Tes
     assert_eq!(end(subagent), ("completed", "completed", 30));
     let child = session(&app, &subagent["session_id"]).await;
     assert_members!(subagent, {"agent": "worker", "agent_id": child["context_state"]["agent_id"]});
+    for (steps, model) in [(&steps, "mock/lead"), (&subagent["steps"], "mock/worker")] {
+        assert_eq!(column(steps, "model_requests/0/model"), [model, model]);
+        assert_eq!(column(steps, "model_requests/1"), [&Value::Null, &Value::Null]);
+    }
     let messages = child["message_history_state"]["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 4);
     assert_eq!(messages[1]["tags"]["execution_id"], subagent["execution_id"]);

@@ -5,6 +5,7 @@ mod approvals;
 mod batches;
 mod events;
 mod expiry;
+mod inbox;
 mod react;
 mod refusals;
 mod sessions;

@@ -79,7 +79,7 @@ impl Crowded {
     async fn until_completed(&self, count: usize) {
         let (tenant, store) = ("acme".parse().unwrap(), &self.app.app.runs.store);
         let filter = RunFilter {
-            status: Some(RunStatus::Completed),
+            statuses: vec![RunStatus::Completed],
             ..RunFilter::default()
         };
         let page = Page {

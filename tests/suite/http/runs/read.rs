@@ -26,6 +26,7 @@ on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,
     runs_are_listed_newest_first_in_pages_and_filtered,
     steps_are_listed_in_their_order_in_pages,
+    steps_of_a_run_at_work_are_read_from_the_end,
     metadata_are_compared_in_one_way_while_a_run_works_and_afterwards,
     runs_at_work_are_chosen_and_paged_as_those_that_have_ended,
 }
@@ -69,11 +70,15 @@ async fn runs_are_listed_newest_first_in_pages_and_filtered(service: &Service) {
         ids.push(service.run_with(json!({"input": n.to_string()})).await["run_id"].clone());
     }
     ids.reverse();
-    let listed = service.rows("/v1/runs?limit=2&agent=demo&status=completed").await;
-    assert!(listed.iter().all(|run| run.get("output").is_none()));
-    assert_eq!(json!(column(&json!(listed), "run_id")), json!(ids));
+    for statuses in ["completed", "failed,completed,completed"] {
+        let path = format!("/v1/runs?limit=2&agent=demo&status={statuses}");
+        let listed = service.rows(&path).await;
+        assert!(listed.iter().all(|run| run.get("output").is_none()));
+        assert_eq!(json!(column(&json!(listed), "run_id")), json!(ids), "{statuses}");
+    }
     for none in [
         "status=failed",
+        "status=failed,cancelled,queued",
         "agent=other",
         "base_session_id=0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11",
     ] {
@@ -95,11 +100,7 @@ async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
     let path = run_path(&run, "/steps");
     let whole = service.get(&path).await;
     assert_eq!(whole["data"].as_array().unwrap().len(), 5);
-    assert_eq!(
-        whole["next_cursor"],
-        Value::Null,
-        "without a limit all stand on one page"
-    );
+    assert_members!(whole, {"next_cursor": null, "from": 0, "total": 5}, "without a limit all stand on one page");
 
     let pages = service.pages(&format!("{path}?limit=2")).await;
     let pages: Vec<_> = pages.iter().map(|page| page["data"].as_array().unwrap()).collect();
@@ -107,8 +108,14 @@ async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
     assert_eq!(pages, [&rows[..2], &rows[2..4], &rows[4..]]);
     let full = service.get(&format!("{path}?limit=5")).await;
     assert_eq!(full, whole, "a full page that is the last has no cursor");
-    let beyond = service.get(&format!("{path}?cursor=n{:016x}", u64::MAX)).await;
-    assert_eq!(beyond, json!({"data": [], "next_cursor": null}));
+    let last = service.get(&format!("{path}?from=3")).await;
+    assert_members!(last, {"data": rows[3..], "next_cursor": null, "from": 3, "total": 5});
+    let middle = service.get(&format!("{path}?from=1&limit=2")).await;
+    assert_members!(middle, {"data": rows[1..3], "next_cursor": "n0000000000000003", "from": 1});
+    for beyond in ["from=9".to_owned(), format!("cursor=n{:016x}", u64::MAX)] {
+        let beyond = service.get(&format!("{path}?{beyond}")).await;
+        assert_eq!(beyond, json!({"data": [], "next_cursor": null, "from": 5, "total": 5}));
+    }
     for (query, code) in [
         ("limit=0", "invalid_parameter"),
         ("limit=201", "invalid_parameter"),
@@ -119,6 +126,27 @@ async fn steps_are_listed_in_their_order_in_pages(service: &Service) {
         let answer = read(service.request(Method::GET, &format!("{path}?{query}"))).await;
         answer.assert_problem(code);
     }
+}
+
+async fn steps_of_a_run_at_work_are_read_from_the_end(service: &Service) {
+    let body = json!({"input": "calculate 1+1", "model": "mock/gated", "mode": "async"});
+    let path = run_path(&service.post("/v1/runs", &body).await.ok(), "/steps");
+    until("the first step was never shown", async || {
+        service.get(&path).await["total"] == 1
+    })
+    .await;
+    let first = service.get(&format!("{path}?from=0")).await;
+    assert_members!(first, {"data/0/step_number": 1, "data/0/model_requests/0/attempts": 1, "from": 0});
+    let end = service.get(&format!("{path}?from=1")).await;
+    assert_eq!(end, json!({"data": [], "next_cursor": null, "from": 1, "total": 1}));
+    service.gate.open(1);
+    until("the last step was never shown", async || {
+        service.get(&path).await["total"] == 2
+    })
+    .await;
+    let end = service.get(&format!("{path}?from=1")).await;
+    assert_members!(end, {"data/0/step_number": 2, "from": 1, "total": 2, "next_cursor": null});
+    service.until_idle().await;
 }
 
 async fn metadata_are_compared_in_one_way_while_a_run_works_and_afterwards(service: &Service) {
@@ -194,6 +222,8 @@ async fn check_chosen(service: &Service, all: &Value, ended: &Value) {
     for (filter, chosen) in [
         ("status=running".to_owned(), vec![run(0), run(1), run(2)]),
         ("status=completed".to_owned(), vec![run(3)]),
+        ("status=queued,running".to_owned(), vec![run(0), run(1), run(2)]),
+        ("status=completed,running".to_owned(), (0..4).map(run).collect()),
         ("agent=other".to_owned(), vec![run(1)]),
         ("model=mock/gated".to_owned(), vec![run(0), run(1), run(2)]),
         ("model=mock/echo".to_owned(), vec![run(3)]),

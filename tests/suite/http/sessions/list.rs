@@ -7,6 +7,7 @@ use crate::http::service::Service;
 
 on_every_store! {
     the_tree_of_sessions_can_be_walked,
+    each_message_leads_to_the_session_that_added_it,
     sessions_are_found_by_their_metadata,
 }
 
@@ -32,6 +33,38 @@ async fn the_tree_of_sessions_can_be_walked(service: &Service) {
         verified,
         json!({"session_id": line[3], "valid": true, "sessions": 4, "removed": 0, "messages": 8, "faults": []})
     );
+}
+
+async fn each_message_leads_to_the_session_that_added_it(service: &Service) {
+    let line = line_of_sessions(service, 3).await;
+    // A session without messages of its own, and a line that goes on after a fork.
+    let body = json!({"changes": [{"path": "a", "content": "b"}]});
+    let changed = service
+        .post(&format!("/v1/sessions/{}/files", line[0]), &body)
+        .await
+        .ok();
+    let fork = service
+        .run_with(json!({"input": "fork", "base_session_id": changed["session_id"]}))
+        .await["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for (session, added_by) in [
+        (
+            &line[2],
+            vec![&line[0], &line[0], &line[1], &line[1], &line[2], &line[2]],
+        ),
+        (&fork, vec![&line[0], &line[0], &fork, &fork]),
+    ] {
+        let path = format!("/v1/sessions/{session}/messages");
+        for (index, expected) in added_by.iter().enumerate() {
+            let shown = service.get(&format!("{path}/{index}/session")).await;
+            let bare = service.get(&format!("/v1/sessions/{expected}?include=")).await;
+            assert_eq!(shown, bare, "{index}");
+        }
+        let beyond = service.try_get(&format!("{path}/{}/session", added_by.len())).await;
+        beyond.assert_problem_at("invalid_parameter", "index");
+    }
 }
 
 async fn sessions_are_found_by_their_metadata(service: &Service) {

@@ -11,6 +11,7 @@ mod show;
 mod sizes;
 mod stream;
 mod subagents;
+mod trees;
 
 use serde_json::{Value, json};
 

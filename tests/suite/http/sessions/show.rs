@@ -92,6 +92,20 @@ async fn messages_are_paged_by_index(service: &Service) {
     );
     let page = service.get(&format!("{path}/messages?from=4&limit=2")).await;
     assert_members!(page, {"from": 4, "total": 6, "next_cursor": null, "data/0": whole[4]});
+    // Backwards, from the end of which nothing is known.
+    let last = service
+        .get(&format!("{path}/messages?before={}&limit=2", u32::MAX))
+        .await;
+    assert_eq!(last, page);
+    let before = service.get(&format!("{path}/messages?before=4&limit=3")).await;
+    assert_members!(before, {"from": 1, "total": 6, "data": whole.as_array().unwrap()[1..4]});
+    let cursor = before["next_cursor"].as_str().unwrap();
+    let after = service.get(&format!("{path}/messages?cursor={cursor}")).await;
+    assert_members!(after, {"from": 4, "data/0": whole[4]});
+    let first = service.get(&format!("{path}/messages?before=1")).await;
+    assert_members!(first, {"from": 0, "data": whole.as_array().unwrap()[..1]});
+    let none = service.get(&format!("{path}/messages?before=0")).await;
+    assert_members!(none, {"from": 0, "total": 6, "data": []});
     let beyond = service.get(&format!("{path}/messages?from=100")).await;
     assert_members!(beyond, {"data": [], "next_cursor": null});
 }

@@ -36,10 +36,14 @@ NAMES = ("agent", "base_session_id", "environment_from")
 # Other refusals: the code, the field, and what its message begins with. Where a problem names no field, its
 # detail is the message.
 REFUSALS = [
+    # Requests of a browser's pages, which schemathesis is not.
+    ("origin_not_allowed", None, "only pages of the console do this"),
     # Texts that a pattern could not describe, or that schemathesis does not make as it says.
     ("nul_character", ".*", "NUL characters can't be stored"),
     ("invalid_cursor", "cursor", "not a cursor of this list"),
     ("invalid_parameter", "metadata", "not a JSON object"),
+    ("invalid_parameter", "before", "it determines where the page ends"),
+    ("invalid_parameter", "roots", "a list of roots takes no filter"),
     ("invalid_header", "if-none-match", "only visible ASCII characters, and at least one"),
     ("invalid_field", "/webhook/url", "it is no URL such as https://"),
     # To a schema 13.0 is an integer, and integers have no end.

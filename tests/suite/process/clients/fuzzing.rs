@@ -22,6 +22,11 @@ async fn schemathesis_finds_no_response_that_the_description_lacks() {
     let key = printed.lines().next().unwrap();
     let service = Service::start(&home).await.with_key(key);
     let document = write_description(&home, &service).await;
+    let mut description: Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+    // This stream never ends.
+    let changes = description["paths"].as_object_mut().unwrap().remove("/v1/changes");
+    assert!(changes.is_some());
+    home.write("openapi.json", &description.to_string());
     let report = succeed(
         Command::new(Path::new(&python).with_file_name("schemathesis"))
             .args(["--config-file", &format!("{FOLDER}/schemathesis.toml"), "run"])
@@ -34,7 +39,6 @@ async fn schemathesis_finds_no_response_that_the_description_lacks() {
             .env("PYTHONPATH", FOLDER)
             .current_dir(home.path()),
     );
-    let description: Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
     let paths = description["paths"].as_object().unwrap().values();
     let operations: usize = paths.map(|path| path.as_object().unwrap().len()).sum();
     assert!(report.contains(&format!("Tested: {operations}")), "{report}");

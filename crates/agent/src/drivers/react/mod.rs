@@ -143,6 +143,7 @@ fn end_malformed(
     fault: &str,
 ) -> AgentState {
     step.answered_by = asked.answered_by;
+    step.model_requests = asked.requests;
     if let Some(response) = asked.response {
         step.output_messages
             .extend(ports.assistant_message(&response, asked.failed_usage));

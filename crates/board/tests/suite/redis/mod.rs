@@ -1,6 +1,7 @@
 //! The promises of replicas that share a Redis server.
 
 mod events;
+mod feed;
 mod link;
 mod messages;
 mod rates;

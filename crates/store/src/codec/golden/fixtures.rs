@@ -316,6 +316,12 @@ fn tool_step(n: u128) -> AgentStep {
     let mut step = AgentStep::new(StepId::from_uuid(id(n)), Messages::default());
     step.output_messages = messages().into_iter().skip(1).take(2).collect();
     step.response = Some(response(FinishReason::ToolCalls));
+    let failed = error(ErrorKind::RateLimit, "model_overloaded");
+    let requests = json!([
+        {"model": "openai/gpt-5-mini", "started_at": at(30), "ended_at": at(50), "attempts": 3, "error": failed},
+        {"model": "demo/chat", "started_at": at(60), "first_token_at": at(70), "ended_at": at(90), "attempts": 1},
+    ]);
+    step.model_requests = serde_json::from_value(requests).unwrap();
     step.tool_executions = vec![
         execution(40, call("c1", "helper"), None, ToolVerdict::Executed, trace),
         execution(41, call("c2", "calculator"), None, ToolVerdict::Blocked, none()),

@@ -43,7 +43,7 @@ pub(in crate::postgres) async fn run_accept(store: &PostgresStore, row: NewAccep
             })
             .await;
     }
-    let (row, inserted) = store.write(row, AnyWrite::Accept, None).await?;
+    let (row, inserted) = Box::pin(store.write(row, AnyWrite::Accept, None)).await?;
     // The run may have been accepted although the response was lost.
     if row.is_free() && !matches!(inserted, Ok(Some(_))) {
         store.wake_ups.send();

@@ -87,6 +87,7 @@ const FIGURES: &str = concat!(
         (select count(*) from dead_deliveries) as deliveries,
         (select count(*) from idempotency_keys where expires_at < $1) as idempotency_keys,
         (select count(*) from environment_commands where awaited_until < $1) as commands,
+        (select count(*) from console_sessions where expires_at < $1) as console_sessions,
         cast((select coalesce(sum(length(payload)), 0) from dead_segments)
             + (select coalesce(sum(length(payload)), 0) from dead_states)
             + (select coalesce(sum(length(output) + length(steps)), 0) from dead_runs)
@@ -108,6 +109,7 @@ row! {
         deliveries: i64,
         idempotency_keys: i64,
         commands: i64,
+        console_sessions: i64,
         bytes: i64,
     }
 }
@@ -151,6 +153,7 @@ impl From<FiguresRow> for RemovalFigures {
             deliveries: count(row.deliveries),
             idempotency_keys: count(row.idempotency_keys),
             commands: count(row.commands),
+            console_sessions: count(row.console_sessions),
             contents: 0,
             bytes: count(row.bytes),
         }

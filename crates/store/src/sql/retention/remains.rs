@@ -1,5 +1,5 @@
 //! Removes other old rows: records of runs without a session, events, messages to runs, deliveries,
-//! idempotency keys, and commands for workers whose callers no longer wait.
+//! idempotency keys, commands for workers whose callers no longer wait, sessions of the console.
 
 use super::Cutoffs;
 use crate::error::StoreError;
@@ -80,6 +80,13 @@ const COMMANDS: &str = "delete from environment_commands
         limit $2)
     returning cast(1 as bigint), cast(0 as bigint)";
 
+const CONSOLE_SESSIONS: &str = "delete from console_sessions
+    where secret_hash in (
+        select secret_hash from console_sessions where expires_at < $1
+        order by expires_at
+        limit $2)
+    returning cast(1 as bigint), cast(0 as bigint)";
+
 /// A kind of row: its statement, the time from which it is retained, and its counter.
 type Kind = (
     &'static str,
@@ -87,7 +94,7 @@ type Kind = (
     fn(&mut RemovalFigures) -> &mut u64,
 );
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     (RUNS, |cutoffs| cutoffs.forgotten, |figures| &mut figures.runs),
     (EVENTS, |cutoffs| Some(cutoffs.events), |figures| &mut figures.events),
     (
@@ -106,6 +113,11 @@ const KINDS: [Kind; 6] = [
         |figures| &mut figures.idempotency_keys,
     ),
     (COMMANDS, |cutoffs| Some(cutoffs.now), |figures| &mut figures.commands),
+    (
+        CONSOLE_SESSIONS,
+        |cutoffs| Some(cutoffs.now),
+        |figures| &mut figures.console_sessions,
+    ),
 ];
 
 /// Removes some rows of a kind; continues with the next kind if it found fewer than the limit.

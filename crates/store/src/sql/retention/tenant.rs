@@ -25,8 +25,9 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     delete!("api_keys", "key_id"),
+    delete!("console_sessions", "secret_hash"),
     delete!("run_queue", "tenant, run_id"),
     delete!("limited_tenants", "tenant"),
     delete!("environment_commands", "tenant, command_id"),

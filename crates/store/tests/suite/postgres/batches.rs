@@ -13,7 +13,7 @@ use test_support::logs::{CapturedLog, listen};
 use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
-use values::ids::BranchId;
+use values::ids::{BranchId, SessionId, UuidV7Source};
 use values::session::{BranchPosition, Bundle, BundleDraft};
 
 use super::held::{Held, until_waiting};
@@ -250,10 +250,11 @@ async fn a_session_that_waits_for_a_lock_makes_no_other_wait() {
     // Another process takes the position, and has not committed yet.
     let insert = format!(
         "insert into history_segments (
-            tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
-        values ('{}', '{}', {}, 1, 1, 1, 0, '')",
+            tenant, branch_id, session_id, position, first_index, message_count, schema_version, encoding, payload)
+        values ('{}', '{}', '{}', {}, 1, 1, 1, 0, '')",
         fixture.tenant,
         position.branch_id,
+        SessionId::generate(&UuidV7Source),
         position.position + 1
     );
     let held = Held::begin(&fixture, &insert).await;

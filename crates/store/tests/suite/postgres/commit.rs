@@ -87,5 +87,14 @@ async fn a_load_of_a_compacted_line_and_a_page_read_few_segments() {
         // Three segments and the first one, twice, each time after a search of ten steps at both
         // ends.
         assert!((6..=48).contains(&read), "{from}: {read}");
+        let read = rows_read(&fixture, "'history_segments', 'sessions'", async |store| {
+            let id = tip.head.session_id;
+            let added_by = store.session_lookup_by_message(&fixture.tenant, id, from).await;
+            let depth = added_by.unwrap().map(|ancestor| ancestor.depth());
+            assert_eq!(depth, Some(from));
+        })
+        .await;
+        // One segment and the first one after such a search, and two sessions.
+        assert!((2..=30).contains(&read), "{from}: {read}");
     }
 }

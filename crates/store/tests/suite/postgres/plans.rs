@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use agent::record::RunStatus;
 use chrono::TimeDelta;
 use store::outbox::DueFilter;
 use store::queue::LeaseTerms;
+use store::runs::{Answerer, RunFilter, WaitingFilter};
 use store::sessions::SessionFilter;
 use store::{Page, Store, StoreSettings, open};
 use test_support::databases::TestDatabase;
@@ -255,6 +257,85 @@ async fn a_list_of_the_sessions_of_a_thread_reads_each_at_most_once() {
     })
     .await;
     assert!(read < 5_000, "{read} rows of runs and sessions were read");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_trees_and_of_a_large_one_read_parts_of_it() {
+    let Some(fixture) = postgres().await else { return };
+    let root = fixture.root(&["root"]).await.head.session_id;
+    fixture.execute(MANY_ON_THREAD).await;
+    let single = fixture.root(&["single"]).await.head.session_id;
+    // As autovacuum does, so that the server need not look at the rows of an index.
+    fixture.execute("vacuum sessions").await;
+    let page = |limit| Page { before: None, limit };
+    let read = rows_read(&fixture, "'sessions', 'threads'", async |store| {
+        let trees = store.tree_list(&fixture.tenant, page(50)).await.unwrap();
+        let counts: Vec<_> = trees
+            .iter()
+            .map(|tree| (tree.oldest.session_id, tree.figures.session_count))
+            .collect();
+        assert_eq!(counts, [(single, 1), (root, 1_000)]);
+    })
+    .await;
+    // The newest 1,000 for each of the three figures.
+    assert!(read < 3_100, "{read} rows of sessions and threads were read");
+    let filter = SessionFilter {
+        root: Some(root),
+        ..SessionFilter::default()
+    };
+    let read = rows_read(&fixture, "'sessions'", async |store| {
+        let listed = store.session_list(&fixture.tenant, &filter, page(100)).await.unwrap();
+        assert_eq!(listed.len(), 100);
+    })
+    .await;
+    assert!(read < 300, "{read} rows of sessions were read");
+}
+
+/// Puts copies of the only run beside it: of 20,000, 20 have failed, and 460 wait. The calls of 420
+/// of these have expired.
+const MANY_ENDED: &str = "insert into runs
+    select copy.* from generate_series(1, 20000) number, runs one,
+        lateral jsonb_populate_record(one, jsonb_build_object(
+            'run_id', md5('run' || number), 'session_id', md5('session' || number),
+            'status', case when number % 1000 = 0 then 'failed' when number % 500 < 12 then 'waiting' else 'completed' end,
+            'person_until', case when number % 500 = 1 then '2100-01-01' when number % 500 < 12 then '2000-01-01' end)) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_few_runs_among_many_read_those_only() {
+    let Some(fixture) = postgres().await else { return };
+    fixture.root(&["root"]).await;
+    fixture.execute(MANY_ENDED).await;
+    let failed = RunFilter {
+        statuses: vec![RunStatus::Queued, RunStatus::Failed, RunStatus::Cancelled],
+        ..RunFilter::default()
+    };
+    let waiting = WaitingFilter {
+        answerer: Answerer::Person,
+        now: now(),
+        agent: None,
+        thread: None,
+    };
+    let (tenant_id, page) = (
+        &fixture.tenant,
+        Page {
+            before: None,
+            limit: 10,
+        },
+    );
+    let read = rows_read(&fixture, "'runs'", async |store| {
+        // More often than a server plans a statement anew for its values.
+        for _ in 0..8 {
+            let listed = store.run_list(tenant_id, &failed, page).await.unwrap();
+            assert_eq!(listed.len(), 10);
+            let sizes = store.waiting_sizes(tenant_id, &waiting, page).await.unwrap();
+            let runs = store.waiting_list(tenant_id, &waiting, None, sizes[9].0).await.unwrap();
+            assert_eq!((sizes.len(), runs.len()), (10, 10));
+            let count = store.waiting_count(tenant_id, &waiting, 1_000).await.unwrap();
+            assert_eq!(count, 40);
+        }
+    })
+    .await;
+    assert!(read < 8 * 150, "{read} rows of runs were read");
 }
 
 /// Inserts messages into the outbox that are all due: 100,000 to one host, then 20,000 of one

@@ -10,7 +10,7 @@ use crate::fixtures::Fixture;
 
 on_both_engines!(keys_are_stored_and_revoked);
 
-fn key(secret: &str) -> ApiKeyRecord {
+pub(super) fn key(secret: &str) -> ApiKeyRecord {
     ApiKeyRecord {
         key_id: ApiKeyId::generate(&UuidV7Source),
         secret_hash: hash_segment(secret.as_bytes()),

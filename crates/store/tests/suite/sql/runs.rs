@@ -149,11 +149,20 @@ fn filters(base: SessionId, middle: Timestamp) -> Vec<RunFilter> {
     vec![
         RunFilter::default(),
         RunFilter {
-            status: Some(RunStatus::Cancelled),
+            statuses: vec![RunStatus::Cancelled],
             ..RunFilter::default()
         },
         RunFilter {
-            status: Some(RunStatus::Completed),
+            statuses: vec![RunStatus::Completed],
+            ..RunFilter::default()
+        },
+        RunFilter {
+            statuses: vec![RunStatus::Cancelled, RunStatus::Queued, RunStatus::Failed],
+            ..RunFilter::default()
+        },
+        RunFilter {
+            statuses: vec![RunStatus::Completed, RunStatus::Failed],
+            agent: Some("late".to_owned()),
             ..RunFilter::default()
         },
         RunFilter {
@@ -187,7 +196,7 @@ fn filters(base: SessionId, middle: Timestamp) -> Vec<RunFilter> {
         },
         RunFilter {
             base_session_id: Some(base),
-            status: Some(RunStatus::Failed),
+            statuses: vec![RunStatus::Failed, RunStatus::Cancelled],
             ..RunFilter::default()
         },
         RunFilter {
@@ -209,7 +218,7 @@ fn filters(base: SessionId, middle: Timestamp) -> Vec<RunFilter> {
 
 /// Tells whether a list by the filter has the run.
 fn fits(filter: &RunFilter, run: &RunSummary) -> bool {
-    filter.status.is_none_or(|status| status == run.status)
+    (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
         && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent)
         && filter.model.as_ref().is_none_or(|model| *model == run.model)
         && filter

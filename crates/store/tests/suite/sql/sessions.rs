@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::json;
 use store::retention::Ancestor;
 use store::runs::RunFilter;
-use store::sessions::SessionFilter;
+use store::sessions::{SessionFilter, SessionTree};
 use store::{Page, TimeRange};
-use test_support::drafts::{object, run_of, session_id};
+use test_support::drafts::{object, run_of, session_id, tenant};
 use values::ids::SessionId;
 use values::session::{Bundle, SessionHead};
 
@@ -15,6 +15,7 @@ use crate::fixtures::Fixture;
 
 on_both_engines!(
     sessions_page_to_the_end,
+    trees_page_to_the_end,
     sessions_filter,
     metadata_filters_compare_whole_values,
     metadata_filters_distinguish_large_integers,
@@ -59,6 +60,44 @@ async fn sessions_page_to_the_end(fixture: Fixture) {
     );
 }
 
+async fn trees_page_to_the_end(fixture: Fixture) {
+    let mut newest = Vec::new();
+    for turn in 0..5 {
+        let root = fixture.root(&["root"]).await;
+        let mut last = Arc::clone(&root);
+        for _ in 0..turn {
+            last = fixture.child(&root, &["child"]).await;
+        }
+        newest.insert(0, (root, last));
+    }
+    for number in (0..12).rev() {
+        let name = format!("t{number:02}").parse().unwrap();
+        fixture.move_thread(&name, newest[0].1.head.session_id).await;
+    }
+    let page = Page { before: None, limit: 2 };
+    let mut seen: Vec<SessionTree> = Vec::new();
+    loop {
+        let before = seen.last().map(|tree| tree.oldest.root_session_id);
+        let page = Page { before, ..page };
+        let trees = fixture.store.tree_list(&fixture.tenant, page).await.unwrap();
+        assert!(trees.len() <= 2);
+        if trees.is_empty() {
+            break;
+        }
+        seen.extend(trees);
+    }
+    assert_eq!(seen.len(), 5);
+    for (number, (tree, (root, last))) in seen.iter().zip(&newest).enumerate() {
+        assert_eq!(tree.oldest, root.head);
+        assert_eq!(tree.figures.session_count, 5 - number as u64);
+        assert_eq!(tree.figures.last_activity_at, last.head.created_at);
+    }
+    let names: Vec<_> = seen[0].figures.threads.iter().map(ToString::to_string).collect();
+    let expected: Vec<_> = (0..10).map(|number| format!("t{number:02}")).collect();
+    assert_eq!((names, &seen[1].figures.threads), (expected, &Vec::new()));
+    assert_eq!(fixture.store.tree_list(&tenant("other"), page).await.unwrap(), []);
+}
+
 async fn sessions_filter(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     let child = fixture.child(&root, &["child"]).await;
@@ -79,6 +118,21 @@ async fn sessions_filter(fixture: Fixture) {
         (
             SessionFilter {
                 agent: Some("\u{0}".to_owned()),
+                ..SessionFilter::default()
+            },
+            vec![],
+        ),
+        (
+            SessionFilter {
+                root: Some(root.head.session_id),
+                agent: Some("demo".to_owned()),
+                ..SessionFilter::default()
+            },
+            vec![0, 1, 2],
+        ),
+        (
+            SessionFilter {
+                root: Some(child.head.session_id),
                 ..SessionFilter::default()
             },
             vec![],
@@ -235,6 +289,14 @@ async fn a_lineage_pages_to_the_root(fixture: Fixture) {
             .unwrap(),
         None
     );
+    let added_by = async |id, index| {
+        let found = fixture.store.session_lookup_by_message(&fixture.tenant, id, index);
+        found.await.unwrap().map(retained)
+    };
+    for (index, bundle) in (0..).zip(&line) {
+        assert_eq!(added_by(tip, index).await.as_ref(), Some(&bundle.head), "{index}");
+    }
+    assert_eq!((added_by(tip, 11).await, added_by(session_id(), 0).await), (None, None));
     // A session beside the line is no place to go on from.
     let beside = fixture.child(&line[5], &["beside"]).await;
     assert_eq!(lineage(Some(beside.head.session_id), 4).await, Some(vec![]));
@@ -272,6 +334,11 @@ async fn lists_read_no_payload(fixture: Fixture) {
         .await
         .unwrap();
     assert_eq!(listed, heads);
+    let trees = fixture.store.tree_list(&fixture.tenant, page).await.unwrap();
+    assert_eq!(
+        trees.into_iter().map(|tree| tree.oldest).collect::<Vec<_>>(),
+        heads[1..]
+    );
     let lineage = fixture
         .store
         .session_lineage(&fixture.tenant, id, page)

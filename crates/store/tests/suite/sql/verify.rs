@@ -19,6 +19,7 @@ on_both_engines!(
     changed_states_are_found,
     changed_sessions_are_found,
     changed_agent_instances_are_found,
+    changed_origins_are_found,
     changed_starts_of_histories_are_found,
     lost_ancestors_are_found,
 );
@@ -159,6 +160,41 @@ async fn changed_agent_instances_are_found(fixture: Fixture) {
         assert_eq!(faults(&fixture, &line).await, [(1, "root_hash")].into(), "{change}");
         set(&back).await;
         assert_eq!(faults(&fixture, &line).await, [].into(), "{back}");
+    }
+}
+
+async fn changed_origins_are_found(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let side = fixture.child(&root, &["side"]).await.head.session_id;
+    let mut commit = fixture.commit(Some(&root), &["merge"]);
+    commit.draft.merged_session_id = Some(side);
+    let merge = fixture.publish(&commit).await;
+    let mut commit = fixture.commit(Some(&merge), &["tip"]);
+    commit.draft.environment_session_id = Some(side);
+    let tip = fixture.publish(&commit).await;
+    assert_eq!(fixture.load(tip.head.session_id).await, *tip);
+    assert_eq!(fixture.head(merge.head.session_id).await.as_ref(), Some(&merge.head));
+    let line = [root, merge, tip];
+    fixture.database.allow_updates().await;
+    assert_eq!(faults(&fixture, &line).await, [].into());
+    let root = id(&fixture, line[0].head.session_id.as_uuid());
+    let side = id(&fixture, side.as_uuid());
+    let null = "null".to_owned();
+    for (index, column, right, forged) in [
+        (0, "merged_session_id", &null, &side),
+        (0, "environment_session_id", &null, &side),
+        (1, "merged_session_id", &side, &null),
+        (1, "merged_session_id", &side, &root),
+        (2, "environment_session_id", &side, &null),
+        (2, "environment_session_id", &side, &root),
+        (2, "root_session_id", &root, &side),
+    ] {
+        let session = id(&fixture, line[index].head.session_id.as_uuid());
+        let set = |value: &str| format!("update sessions set {column} = {value} where session_id = {session}");
+        fixture.execute(&set(forged)).await;
+        assert_eq!(faults(&fixture, &line).await, [(index, "root_hash")].into(), "{column}");
+        fixture.execute(&set(right)).await;
+        assert_eq!(faults(&fixture, &line).await, [].into(), "{column}");
     }
 }
 

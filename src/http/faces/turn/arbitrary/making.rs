@@ -180,7 +180,7 @@ impl Making<'_> {
         let finish_reason = if is_cut { "interrupted" } else { "stop" };
         let data = json!({
             "step_number": number, "request_id": RUN, "model": "m/m", "finish_reason": finish_reason, "usage": {},
-            "duration_ms": 1,
+            "attempts": 1, "duration_ms": 1,
         });
         self.emit("model.responded", &data);
     }

@@ -32,12 +32,16 @@ async fn a_run_has_the_talk_of_one_session_and_the_files_of_another(service: &Se
     let made = id(&run(service, body).await);
     let shown = service.get(&format!("/v1/sessions/{made}")).await;
     assert_members!(shown, {"parent_session_id": talk, "message_count": 4});
+    assert_members!(shown, {"environment_session_id": files, "merged_session_id": null, "has_files_changed": true});
+    let verified = service.get(&format!("/v1/sessions/{made}/verify")).await;
+    assert_eq!(verified["valid"], true, "{verified:#}");
     assert_eq!(shown["environment_state"]["variables"], json!({"b": 2, "c": 3}));
     assert_eq!(texts(service, &made).await, texts(service, &files).await);
     // A new line of sessions can begin with files as well.
     let begun = id(&run(service, json!({"input": "hi", "environment_from": files})).await);
     let shown = service.get(&format!("/v1/sessions/{begun}")).await;
     assert_members!(shown, {"parent_session_id": null, "message_count": 2});
+    assert_members!(shown, {"environment_session_id": files, "root_session_id": begun, "has_files_changed": true});
     assert_eq!(texts(service, &begun).await, texts(service, &files).await);
     // Rewinding the files and keeping the talk is the same.
     let newer = changed(service, &made, &[("x", "2")]).await;
@@ -59,6 +63,8 @@ async fn a_queued_run_has_them_as_well(service: &Service) {
     };
     assert_eq!(ended["status"], "completed", "{ended:#}");
     assert_eq!(texts(service, &id(&ended)).await, texts(service, &files).await);
+    let shown = service.get(&format!("/v1/sessions/{}?include=", id(&ended))).await;
+    assert_members!(shown, {"environment_session_id": files, "run_status": "completed"});
 }
 
 async fn a_session_that_is_not_there_is_refused(service: &Service) {

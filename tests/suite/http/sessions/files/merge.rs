@@ -78,6 +78,7 @@ async fn a_merge_has_the_changes_of_both(service: &Service) {
     assert_eq!(answer.status, 201);
     let made = answer.ok();
     assert_members!(made, {"parent_session_id": left, "run_id": null});
+    assert_members!(made, {"merged_session_id": right, "environment_session_id": null, "has_files_changed": true});
     assert_eq!(made["message_count"], 2, "the talk is that of the session in the path");
     let both = left_text.replace("line 8", "LINE 8");
     let expected = [("left", "2"), ("new/x", "3"), ("right", "2"), ("text", both.as_str())];
@@ -87,7 +88,9 @@ async fn a_merge_has_the_changes_of_both(service: &Service) {
     assert_eq!(verified["valid"], true);
     // The other direction has the same files and the other talk.
     let other = merge(service, &right, &left).await.ok();
-    assert_eq!(other["message_count"], 0);
+    assert_members!(other, {"message_count": 0, "merged_session_id": left});
+    let listed = service.get("/v1/sessions?limit=1").await;
+    assert_members!(listed, {"data/0/session_id": other["session_id"], "data/0/merged_session_id": left});
     assert_eq!(
         texts(service, &id_of(&other)).await,
         texts(service, &id_of(&made)).await

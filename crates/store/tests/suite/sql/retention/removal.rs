@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 use futures_util::poll;
-use store::retention::SessionRemoval;
+use store::retention::{Ancestor, SessionRemoval};
 use store::sessions::{Commit, ConflictPolicy};
 use store::threads::ThreadPut;
 use store::{CommitError, Sessions};
@@ -109,6 +109,19 @@ async fn a_continued_session_is_removed_only_with_its_descendants(fixture: Fixtu
         ]
     );
     fixture.assert_whole(&tip, 3).await;
+    let added_by = async |index| {
+        let id = tip.head.session_id;
+        let found = fixture.store.session_lookup_by_message(&fixture.tenant, id, index);
+        found.await.unwrap()
+    };
+    assert_eq!(added_by(0).await, Some(Ancestor::Retained(root.head.clone())));
+    let removed = added_by(1).await;
+    assert!(
+        matches!(removed, Some(Ancestor::Removed(removed)) if removed.session_id == middle.head.session_id),
+        "{removed:?}"
+    );
+    assert_eq!(added_by(2).await, Some(Ancestor::Retained(tip.head.clone())));
+    assert_eq!(added_by(3).await, None);
     assert_eq!(
         remove(&fixture, middle.head.session_id, true).await,
         SessionRemoval::NotFound

@@ -13,6 +13,7 @@ use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
 use crate::fixtures::Fixture;
 use crate::sql::commit::subagents::family;
+use crate::sql::console_sessions::console_session;
 
 on_both_engines!(a_removed_tenant_leaves_nothing_and_others_stay);
 
@@ -61,6 +62,8 @@ async fn fill(fixture: &Fixture) {
         revoked_at: None,
     };
     store.key_insert(&key).await.unwrap();
+    let session = console_session(&key, "cookie", TimeDelta::hours(1));
+    store.console_session_insert(&session, 10).await.unwrap();
     add_remains(fixture, 1).await;
     add_command(fixture).await;
     fixture.put(&[file("a"), file("b"), file("c")]).await;

@@ -88,19 +88,21 @@ fn a_turn_becomes_one_message_and_its_results_follow() {
     }
 }
 
+/// Reasoning with the marks of a message.
+fn marked(words: &str) -> Item {
+    let id = MessageId::from_uuid(Uuid::nil());
+    let mut message = Message::text(id, Role::Assistant, words, Timestamp::UNIX_EPOCH);
+    let field = ("reasoning_content".to_owned(), RawJson::new("\"hm\""));
+    message.provider_fields = Some(ProviderFields {
+        fields: vec![field],
+        ..ProviderFields::owner("p")
+    });
+    let (text, marks) = (String::new(), Marks::of(&message));
+    Item::Reasoning { text, marks }
+}
+
 #[test]
 fn marks_belong_to_the_message_with_their_words() {
-    let marked = |words: &str| {
-        let id = MessageId::from_uuid(Uuid::nil());
-        let mut message = Message::text(id, Role::Assistant, words, Timestamp::UNIX_EPOCH);
-        let field = ("reasoning_content".to_owned(), RawJson::new("\"hm\""));
-        message.provider_fields = Some(ProviderFields {
-            fields: vec![field],
-            ..ProviderFields::owner("p")
-        });
-        let (text, marks) = (String::new(), Marks::of(&message));
-        Item::Reasoning { text, marks }
-    };
     let thought = || Item::Reasoning {
         text: "hm".to_owned(),
         marks: None,

@@ -1,0 +1,132 @@
+// @ts-check
+// What changes while the page is open. HTTP/1.1 allows six connections for all tabs together, so one tab reads the
+// changes of the tenant for all of them, and only a tab in view reads the events of its run.
+
+import { pause, stream } from './api.js';
+import { emptyState, fold } from './logic/events.js';
+
+/**
+ * @typedef {{ type: string, data: { run_id?: string, session_id?: string, thread?: string, status?: string } }} Change
+ */
+
+/** How long a tab may be hidden before it closes the stream of its run. */
+const HIDDEN = 30_000;
+const MAX_PAUSE = 10_000;
+
+/** @type {Set<(change: Change | null) => void>} */
+const listeners = new Set();
+const channel = new BroadcastChannel('agent-runtime-console');
+
+/**
+ * Calls a function with each change; with null if changes were missed.
+ * @param {(change: Change | null) => void} listener
+ */
+export function onChange(listener) {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** Calls a function when other calls may be open, at most once per second. @param {() => void} listener */
+export function onCallsChange(listener) {
+  let timer = 0;
+  const later = () => {
+    timer = 0;
+    listener();
+  };
+  const forget = onChange((change) => {
+    const statuses = ['waiting', 'answered', 'failed', 'cancelled'];
+    const isOther = change && change.type !== 'session.removed' && !statuses.includes(change.data.status ?? '');
+    if (!isOther) timer ||= window.setTimeout(later, 1000);
+  });
+  return () => {
+    clearTimeout(timer);
+    forget();
+  };
+}
+
+/** @param {Change | null} change */
+const emit = (change) => listeners.forEach((listener) => listener(change));
+
+/** Reads the changes of the tenant in one tab for all tabs. */
+export function startChanges() {
+  channel.addEventListener('message', ({ data }) => 'change' in data && emit(data.change));
+  // Without Web Locks, which need https or loopback, each tab reads them while it is in view.
+  if (navigator.locks) void navigator.locks.request('agent-runtime-console-changes', () => readChanges(() => true));
+  else void readChanges(() => !document.hidden);
+}
+
+/** @param {() => boolean} isWanted */
+async function readChanges(isWanted) {
+  const share = (change) => {
+    channel.postMessage({ change });
+    emit(change);
+  };
+  for (let wait = 1000; ; wait = Math.min(2 * wait, MAX_PAUSE)) {
+    while (!isWanted()) await pause(1000);
+    try {
+      await stream('/v1/changes', new AbortController().signal, (change) => {
+        wait = 1000;
+        // What has changed before is unknown, so pages read their data again.
+        if (change.type === 'changes.opened') share(null);
+        else if (change.type !== 'stream.dropped') share(change);
+      });
+    } catch {
+      // The shell reports a service that is silent.
+    }
+    await pause(wait);
+  }
+}
+
+/**
+ * Follows the events of a run until its end. Returns its state, and how to stop.
+ * @param {string} run @param {number} after The number of the last event that is not wanted.
+ * @param {(event: import('./types.d.ts').RunEvent) => void} onEvent The state has the event already.
+ */
+export function followRun(run, after, onEvent) {
+  const state = emptyState();
+  const end = new AbortController();
+  /** @type {AbortController | null} */
+  let open = null;
+  let timer = 0;
+  const close = () => open?.abort();
+  const onMessage = ({ data }) => {
+    if ('opened' in data && document.hidden) close();
+  };
+  const onVisibility = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = window.setTimeout(close, HIDDEN);
+  };
+  const stop = () => {
+    end.abort();
+    close();
+    clearTimeout(timer);
+    channel.removeEventListener('message', onMessage);
+    document.removeEventListener('visibilitychange', onVisibility);
+  };
+  const read = async () => {
+    for (let wait = 500; !end.signal.aborted && !state.end; wait = Math.min(2 * wait, MAX_PAUSE)) {
+      await visible(end.signal);
+      open = new AbortController();
+      channel.postMessage({ opened: run });
+      await stream(`/v1/runs/${run}/events?after=${state.last || after}`, open.signal, (event) => {
+        fold(state, event);
+        onEvent(event);
+        wait = 500;
+      }).catch(() => {});
+      if (!state.end) await pause(wait, end.signal);
+    }
+  };
+  channel.addEventListener('message', onMessage);
+  document.addEventListener('visibilitychange', onVisibility);
+  read().catch(() => {}).finally(stop);
+  return { state, stop };
+}
+
+/** Waits until the tab is in view. @param {AbortSignal} stop */
+function visible(stop) {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    document.addEventListener('visibilitychange', resolve, { once: true, signal: stop });
+    stop.addEventListener('abort', () => reject(stop.reason), { once: true });
+  });
+}

@@ -1,0 +1,46 @@
+// @ts-check
+// Makes hostile text harmless to read: no ANSI codes, no invisible direction marks, no megabytes. Pure.
+
+/** The most characters of a payload that are shown before somebody asks for all. */
+export const MOST = 64 * 1024;
+/** A text of base64 that is too long to be a word or a hash. */
+const BASE64 = /[A-Za-z0-9+/_-]{512,}={0,2}/g;
+const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
+/** Marks that turn or hide text, and control characters other than tab and line feed. */
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+
+/** Removes ANSI codes, and shows what is invisible as its code point. @param {string} text */
+export const plain = (text) =>
+  text
+    .replaceAll('\r\n', '\n')
+    .replace(ANSI, '')
+    .replace(INVISIBLE, (mark) => `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+
+/** Replaces base64 by its length. @param {string} text */
+export const withoutBase64 = (text) => text.replace(BASE64, (data) => `⟨base64, ${data.length} characters⟩`);
+
+/**
+ * Cuts a text. Returns how many characters were left out.
+ * @param {string} text @returns {{ shown: string, omitted: number }}
+ */
+export function cut(text, most = MOST) {
+  if (text.length <= most) return { shown: text, omitted: 0 };
+  const whole = /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
+  return { shown: text.slice(0, whole), omitted: text.length - whole };
+}
+
+/** Writes a value as JSON for people, without base64. @param {unknown} value */
+export const json = (value) => withoutBase64(JSON.stringify(value, null, 2) ?? 'null');
+
+/** Parses the arguments of a call, which a model may have written wrongly. @param {unknown} text */
+export function parseJson(text) {
+  if (typeof text !== 'string') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the first line that has words, for a title. @param {string} text */
+export const firstLine = (text, most = 160) => cut(plain(/\S[^\n]*/.exec(text)?.[0] ?? ''), most).shown;

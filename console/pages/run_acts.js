@@ -1,0 +1,105 @@
+// @ts-check
+// The acts on a run: steer, stop and cancel it while it works, and run it again.
+
+import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
+import { get, newId, post, Problem, send } from '../api.js';
+import { useKeys } from '../keys.js';
+import { plain } from '../logic/text.js';
+import { Code, JsonValue } from '../parts/payload.js';
+import { Act, Button, Dialog, ProblemBox, Requests } from '../parts/ui.js';
+import { go } from '../router.js';
+import { isActive } from './run_data.js';
+
+/** @import { Run } from '../types.d.ts' */
+
+/** The status of a steering message, in words. */
+const STEERED = {
+  received: 'waits for the next step', applied: 'read by the model', too_late: 'came too late: the run had ended',
+};
+
+/** The buttons of the header. @param {{ run: Run, onProblem: (problem) => void }} properties */
+export function RunActs({ run, onProblem }) {
+  const [isAsking, setAsking] = useState(false);
+  const ask = () => setAsking(true);
+  const onClose = () => setAsking(false);
+  const path = `/v1/runs/${run.run_id}`;
+  const calls = { Stop: post(`${path}/stop`), Cancel: post(`${path}/cancel`) };
+  useKeys(isActive(run) ? [] : [{ keys: 'r', does: 'Run again', run: ask }]);
+  if (!isActive(run)) {
+    return html`<${Button} name="again" keys="r" onClick=${ask}>Run again<//>
+      ${isAsking && html`<${RunAgain} run=${run} onClose=${onClose} />`}`;
+  }
+  const cancel = html`<${Act} name="x" kind="danger" call=${calls.Cancel} onProblem=${onProblem}
+    onDone=${onClose}>Cancel the run<//>`;
+  return html`<${Act} name="stop" call=${calls.Stop} onProblem=${onProblem}
+    help="Ends the run. Its messages become a session.">Stop<//>
+    <${Button} name="x" kind="danger" title="Ends the run at once. It publishes nothing." onClick=${ask}>Cancel<//>
+    <${Requests} calls=${calls} />
+    ${isAsking && html`<${Dialog} title="Cancel the run?" onClose=${onClose}>
+      <p>The run of <strong>${run.agent}</strong> ends at once, and its messages are lost. Stop keeps them.</p>
+      <div class="acts">${cancel}</div><//>`}`;
+}
+
+/** Reads the first messages that a run has added to its base: its input. @param {Run} run */
+async function readInput(run) {
+  const refuse = (detail) => Promise.reject(new Problem(0, { detail }));
+  if (!run.session_id) return refuse('The run has published no session, so its input can\'t be read.');
+  const base = run.base_session_id ? await get(`/v1/sessions/${run.base_session_id}?include=`) : null;
+  const page = await get(`/v1/sessions/${run.session_id}/messages?from=${base?.message_count ?? 0}&limit=50`);
+  const end = page.data.findIndex(({ role }) => role !== 'user' && role !== 'system');
+  const messages = page.data.slice(0, end < 0 ? undefined : end);
+  const input = messages.map(({ role, name, content }) => ({ role, name, content }));
+  return input.length ? input : refuse('The run has answered calls. Answer them again from the run that waits.');
+}
+
+/** @param {{ run: Run, onClose: () => void }} properties */
+function RunAgain({ run, onClose }) {
+  const [input, setInput] = useState(/** @type {any} */ (null));
+  const [problem, setProblem] = useState(null);
+  useEffect(() => void readInput(run).then(setInput, setProblem), [run.run_id]);
+  const { agent, base_session_id, durability, metadata } = run;
+  const call = input && post('/v1/runs', { agent, base_session_id, input, mode: 'async', durability, metadata });
+  const text = input?.flatMap(({ content }) => content.map((part) => part.text ?? '')).join('\n');
+  const act = call && html`<${Act} name="again" kind="primary" call=${call}
+    onDone=${({ run_id: next }) => go(`/console/runs/${next}`)}
+    onProblem=${setProblem}>Run again<//><${Requests} calls=${{ 'Run again': call }} />`;
+  return html`<${Dialog} title="Run again?" onClose=${onClose}>
+    <p>A new run of <strong>${agent}</strong> starts from the same session with the same input.</p>
+    ${text ? html`<${Code} text=${text} label="Input" />` : input && html`<${JsonValue} value=${input} />`}
+    <${ProblemBox} problem=${problem} /><div class="acts">${act}</div><//>`;
+}
+
+/**
+ * The field under a run at work. The status of each message is shown with it.
+ * @param {{ run: Run, applied: number }} properties
+ */
+export function Steer({ run, applied }) {
+  const [sent, setSent] = useState(/** @type {{ id: string, input: string, status: string }[]} */ ([]));
+  const [input, setInput] = useState('');
+  const [problem, setProblem] = useState(null);
+  const path = `/v1/runs/${run.run_id}/steer`;
+  const call = post(path, { id: newId(), input });
+  const note = (message) => setSent((old) => [...old.filter(({ id }) => id !== message.id), message]);
+  useEffect(() => {
+    // The same message again is not added. Its response is the status of the first.
+    for (const { id, input: words } of sent.filter(({ status }) => status === 'received')) {
+      const again = { method: 'POST', path, body: { id, input: words } };
+      send(again).then((reply) => note({ ...reply, input: words }), setProblem);
+    }
+  }, [applied, run.status]);
+  if (!isActive(run) && !sent.length) return null;
+  const onDone = (reply) => {
+    note({ ...reply, input });
+    setInput('');
+  };
+  return html`<section class="card steer" aria-label="Steer the run">
+    ${sent.map((one) => html`<p key=${one.id}><span>${plain(one.input)}</span>
+      <small class=${one.status}>${STEERED[one.status]}</small></p>`)}
+    ${isActive(run) && html`<form onSubmit=${(event) => event.preventDefault()}>
+      <input aria-label="A message to the run" placeholder="A message that the model reads at its next step"
+        value=${input} onInput=${(event) => setInput(event.target.value)} />
+      <${Act} name="run" call=${call} disabled=${!input.trim()} onDone=${onDone} onProblem=${setProblem}>Steer<//>
+      <${Requests} calls=${{ Steer: call }} /></form>`}
+    <${ProblemBox} problem=${problem} /></section>`;
+}

@@ -1,0 +1,92 @@
+// @ts-check
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { editLines, parsePatch, parseUnified } from '../logic/diff.js';
+import { duration, short, time, usd } from '../logic/format.js';
+import { FrameReader } from '../logic/sse.js';
+import { cut, firstLine, json, plain, withoutBase64 } from '../logic/text.js';
+import { changeQuery, matchPath, readNumbers } from '../logic/urlstate.js';
+import { Heights, rowsInView, slots } from '../logic/virtual.js';
+
+test('numbers are short', () => {
+  assert.deepEqual([0.2, 12, 1310, 8290, 61_500, 15_960_000].map(duration), ['<1 ms', '12 ms', '1.31 s', '8.29 s', '1 m 1 s', '4 h 26 m']);
+  assert.deepEqual([null, 0, 0.0012, 0.0192, 12.5].map(usd), ['–', '$0', '$0.0012', '$0.019', '$12.50']);
+  assert.equal(short('01a2fd8f-1377-7581-847a-0e0a2fe6d480'), '01a2…e6d480');
+  assert.equal(time('2026-11-21T10:02:54.711843Z') - time('2026-11-21T10:02:54.711000Z') > 0.8, true);
+});
+
+test('frames are read from any chunks', () => {
+  const text = ': keep-alive\n\nid: 7\r\nevent: a\r\ndata: {"x":\r\ndata: 1}\r\n\r\nevent: empty\n\ndata:no space\n\ndata: cut';
+  for (const size of [1, 2, 3, 7, text.length]) {
+    const reader = new FrameReader();
+    const frames = [];
+    for (let at = 0; at < text.length; at += size) frames.push(...reader.push(text.slice(at, at + size)));
+    assert.deepEqual(frames, [{ id: '7', event: 'a', data: '{"x":\n1}' }, { id: null, event: 'message', data: 'no space' }]);
+  }
+  const reader = new FrameReader();
+  const start = performance.now();
+  for (let i = 0; i < 80_000; i++) reader.push('x'.repeat(64));
+  assert.equal(reader.push('\ndata: y\n\n').length, 1);
+  assert.ok(performance.now() - start < 2000, 'a line of 5 MB');
+});
+
+test('only rows in view are drawn, in slots that stay', () => {
+  assert.deepEqual(rowsInView({ count: 8000, height: 28, scroll: 28_000, view: 280, around: 2 }), { from: 998, to: 1012 });
+  assert.deepEqual(rowsInView({ count: 3, height: 28, scroll: 0, view: 600 }), { from: 0, to: 3 });
+  const before = slots({ from: 10, to: 24 });
+  const after = slots({ from: 11, to: 25 });
+  const moved = after.filter(({ index, slot }) => before.find((one) => one.slot === slot)?.index !== index);
+  assert.deepEqual(moved.map(({ index }) => index), [24]);
+});
+
+test('measured heights agree with a plain sum', () => {
+  let seed = 7;
+  const random = () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647;
+  for (const count of [0, 1, 2, 63, 64, 1000]) {
+    const plainHeights = Array(count).fill(40);
+    const heights = new Heights(count, 40);
+    for (let i = 0; i < count; i++) {
+      const index = Math.floor(random() * count);
+      heights.set(index, (plainHeights[index] = 10 + Math.floor(random() * 200)));
+    }
+    const sum = (/** @type {number} */ to) => plainHeights.slice(0, to).reduce((all, one) => all + one, 0);
+    assert.equal(heights.total, sum(count));
+    for (let i = 0; i < Math.min(count, 50); i++) {
+      const index = Math.floor(random() * count);
+      assert.equal(heights.offset(index), sum(index));
+      assert.equal(heights.at(sum(index)), index);
+      assert.equal(heights.at(sum(index + 1) - 1), index);
+    }
+    assert.deepEqual(heights.inView(0, 0).from, 0);
+  }
+});
+
+test('the URL is the state', () => {
+  assert.deepEqual(matchPath('/console/runs/:id', '/console/runs/a%20b/'), { id: 'a b' });
+  assert.equal(matchPath('/console/runs/:id', '/console/runs'), null);
+  assert.equal(matchPath('/console/runs/:id', '/console/runs/%E0%A4%A'), null);
+  assert.equal(changeQuery('?at=3.call&fold=1', { fold: null, x: 'a,b/c:d' }), '?at=3.call&x=a,b/c:d');
+  assert.deepEqual([...readNumbers('3,7,x,-1')], [3, 7]);
+});
+
+test('hostile text becomes readable', () => {
+  assert.equal(plain('\u001b[31mred\u001b[0m \u001b]0;title\u0007x\r\ny'), 'red x\ny');
+  assert.equal(plain('a\u202egnp.exe\u0000\u200f'), 'a⟨U+202E⟩gnp.exe⟨U+0000⟩⟨U+200F⟩');
+  assert.deepEqual(cut('a😀b', 2), { shown: 'a', omitted: 3 });
+  assert.equal(withoutBase64(`x ${'QUJD'.repeat(200)}== y`), 'x ⟨base64, 802 characters⟩ y');
+  assert.ok(json({ data: 'A'.repeat(9999) }).length < 80);
+  assert.equal(firstLine('\n\n  One\nTwo'), 'One');
+});
+
+test('differences are read as lines', () => {
+  const [file, second] = parseUnified('noise\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n--- z\n');
+  assert.equal(file.path, 'x.py');
+  assert.deepEqual(file.lines.slice(1, 4), [
+    { kind: 'same', text: 'a', left: 1, right: 1 }, { kind: 'del', text: 'b', left: 2, right: undefined },
+    { kind: 'add', text: 'c', left: undefined, right: 2 },
+  ]);
+  assert.deepEqual([second.path, second.lines.at(-1)?.text], ['y', '-- z']);
+  assert.deepEqual(editLines('a\nb\nc\n', 'a\nx\ny\nc\n').map(({ kind, text }) => `${kind} ${text}`), ['same a', 'del b', 'add x', 'add y', 'same c']);
+  const patch = parsePatch('*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** Add File: b\n+new\n*** Delete File: c\n*** End Patch');
+  assert.deepEqual(patch.map(({ path, lines }) => [path, lines.length]), [['a', 3], ['b', 1], ['c', 1]]);
+});

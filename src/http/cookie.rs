@@ -1,0 +1,200 @@
+//! The cookie of a session of the console, and the requests that may use it.
+//!
+//! A browser adds the cookie by itself, so a request with it may come from any page that shares the
+//! site of the service: another port of this machine, or a neighbour in the domain. Browsers say
+//! which page sends a request, and only the pages of the console count.
+
+use axum::http::{HeaderMap, Method, header};
+
+use super::codes::ProblemCode;
+use super::host::{is_loopback_host, is_own_origin};
+use super::problem::Problem;
+use crate::api_key::hash_session;
+use values::session::Hash;
+
+/// The name of the cookie over HTTPS. Browsers give a cookie with this prefix back to the same host
+/// only, and take it from no other one.
+const SECURE_NAME: &str = "__Host-ark";
+/// The name over plain HTTP on this machine, where browsers refuse the prefix.
+const LOOPBACK_NAME: &str = "ark";
+/// The values of `Set-Cookie` that make a browser forget the cookie.
+pub(super) const FORGET: [&str; 2] = [
+    "__Host-ark=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict",
+    "ark=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict",
+];
+/// The header that a write of the console has. No page of another origin can add it, since the
+/// service allows other origins nothing (CORS).
+const CONSOLE_HEADER: &str = "x-console";
+/// The header by which a browser says where the page of a request is from. Browsers send it over
+/// HTTPS, and to this machine.
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// The way from the browser to the service, which decides the form of the cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    Https,
+    /// Plain HTTP on this machine.
+    Loopback,
+}
+
+impl Transport {
+    /// Returns the way of a login. Refuses plain HTTP beyond this machine: others could read the
+    /// secret.
+    pub(super) fn of_login(headers: &HeaderMap) -> Result<Self, Problem> {
+        let origin = headers
+            .get(header::ORIGIN)
+            .map(|origin| origin.as_bytes().starts_with(b"https://"));
+        match (origin, is_loopback_host(headers)) {
+            (Some(true), _) | (None, false) => Ok(Self::Https),
+            (Some(false) | None, true) => Ok(Self::Loopback),
+            (Some(false), false) => {
+                let words =
+                    "beyond this machine, the console needs HTTPS: open it over the address of a proxy that ends TLS";
+                Err(Problem::new(ProblemCode::OriginNotAllowed, words))
+            }
+        }
+    }
+
+    /// Returns the value of `Set-Cookie` with a secret that the browser forgets after so many
+    /// seconds.
+    pub(super) fn set_cookie(self, secret: &str, max_age: u64) -> String {
+        let (name, secure) = match self {
+            Self::Https => (SECURE_NAME, "Secure; "),
+            Self::Loopback => (LOOPBACK_NAME, ""),
+        };
+        format!("{name}={secret}; Path=/; Max-Age={max_age}; {secure}HttpOnly; SameSite=Strict")
+    }
+}
+
+/// Returns the hash of the secret in the cookie, if there is one. Another host of the domain can
+/// set a cookie without the prefix, so that one counts on this machine only.
+pub(super) fn session_hash(headers: &HeaderMap) -> Option<Hash> {
+    let named = |name: &str| {
+        let secret = cookies(headers).find_map(|(known, value)| (known == name).then_some(value));
+        secret.and_then(hash_session)
+    };
+    named(SECURE_NAME).or_else(|| is_loopback_host(headers).then(|| named(LOOPBACK_NAME)).flatten())
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let texts = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
+/// Refuses a request unless a page of the console sends it, and a write unless it says so.
+pub(super) fn check_own_page(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |words: &str| Err(Problem::new(ProblemCode::OriginNotAllowed, words));
+    let is_own = if headers.contains_key(FETCH_SITE) {
+        all(headers, FETCH_SITE, |site| site == "same-origin")
+    } else {
+        all(headers, "origin", |origin| is_own_origin(origin, headers))
+    };
+    if !is_own {
+        return refuse(
+            "only pages of the console do this, from which browsers send `Sec-Fetch-Site: same-origin`, or an `Origin` \
+             that is the host",
+        );
+    }
+    if *method != Method::GET && *method != Method::HEAD && !all(headers, CONSOLE_HEADER, |value| value == "1") {
+        return refuse("a write of the console needs the header `X-Console: 1`");
+    }
+    Ok(())
+}
+
+/// Returns whether a header is there and each of its values passes.
+fn all(headers: &HeaderMap, name: &str, passes: impl Fn(&str) -> bool) -> bool {
+    let mut values = headers.get_all(name).iter();
+    headers.contains_key(name) && values.all(|value| value.to_str().is_ok_and(&passes))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(given: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in given {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn only_pages_of_the_console_pass_and_writes_are_marked() {
+        let host = ("host", "agents.example");
+        let (same, origin) = (("sec-fetch-site", "same-origin"), ("origin", "https://agents.example"));
+        let (marked, foreign) = (("x-console", "1"), ("origin", "https://evil.example"));
+        for (given, reads, writes) in [
+            (&[host][..], false, false),
+            (&[host, marked], false, false),
+            (&[host, same], true, false),
+            (&[host, same, marked], true, true),
+            (&[host, same, ("x-console", "2")], true, false),
+            (&[host, same, marked, ("x-console", "2")], true, false),
+            (&[host, origin], true, false),
+            (&[host, origin, marked], true, true),
+            (&[host, foreign, marked], false, false),
+            (&[host, origin, foreign, marked], false, false),
+            (&[host, ("origin", "null"), marked], false, false),
+            (&[host, ("sec-fetch-site", "same-site"), origin, marked], false, false),
+            (&[host, ("sec-fetch-site", "cross-site"), marked], false, false),
+            (&[host, ("sec-fetch-site", "none"), marked], false, false),
+            (&[host, same, ("sec-fetch-site", "none"), marked], false, false),
+        ] {
+            let headers = headers(given);
+            let passes = |method: Method| check_own_page(&method, &headers).is_ok();
+            assert_eq!([passes(Method::GET), passes(Method::HEAD)], [reads; 2], "{given:?}");
+            let methods = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+            assert_eq!(methods.map(passes), [writes; 4], "{given:?}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_for_https_except_on_this_machine() {
+        let https = ("origin", "https://agents.example");
+        for (given, expected) in [
+            (&[("host", "agents.example"), https][..], Some(Transport::Https)),
+            (&[("host", "127.0.0.1:8080"), https], Some(Transport::Https)),
+            (
+                &[("host", "localhost:8080"), ("origin", "http://localhost:8080")],
+                Some(Transport::Loopback),
+            ),
+            (&[("host", "[::1]:8080")], Some(Transport::Loopback)),
+            (&[("host", "agents.example")], Some(Transport::Https)),
+            (&[("host", "10.0.0.7:8080"), ("origin", "http://10.0.0.7:8080")], None),
+        ] {
+            assert_eq!(Transport::of_login(&headers(given)).ok(), expected, "{given:?}");
+        }
+        let cookie = "__Host-ark=s; Path=/; Max-Age=9; Secure; HttpOnly; SameSite=Strict";
+        assert_eq!(Transport::Https.set_cookie("s", 9), cookie);
+        let cookie = "ark=s; Path=/; Max-Age=9; HttpOnly; SameSite=Strict";
+        assert_eq!(Transport::Loopback.set_cookie("s", 9), cookie);
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let (one, two) = ("1".repeat(64), "2".repeat(64));
+        let (remote, local) = (("host", "agents.example"), ("host", "localhost:8080"));
+        let (secure, plain) = (format!("__Host-ark={one}"), format!("a=b; ark={two};c"));
+        let cookie = |text| ("cookie", text);
+        for (given, expected) in [
+            (vec![remote], None),
+            (vec![remote, cookie(secure.as_str())], Some(&one)),
+            (vec![remote, cookie(plain.as_str())], None),
+            (vec![local, cookie(plain.as_str())], Some(&two)),
+            (vec![local, cookie(plain.as_str()), cookie(secure.as_str())], Some(&one)),
+            (vec![local, cookie("ark=short")], None),
+            (vec![local, cookie("ark")], None),
+        ] {
+            let expected = expected.and_then(|secret| hash_session(secret));
+            assert_eq!(session_hash(&headers(&given)), expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The console: its pages, and the sessions of browsers.
+
+mod pages;
+mod sessions;
