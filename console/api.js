@@ -7,14 +7,16 @@ import { FrameReader } from './logic/sse.js';
 /** @typedef {{ method: string, path: string, body?: unknown, key?: string }} Call A request, before it is sent. */
 
 const MAX_ATTEMPTS = 4;
-/** How long a request may wait until the page reports it. */
+/** How long a request may wait until the page asks whether the service is there. */
 const PATIENCE = 5000;
+/** How long a stream may bring nothing. The service sends a comment every 15 seconds. */
+const MAX_QUIET = 45_000;
 
-/** Since when no request gets a response, and the time of the last one; null while the service responds. */
+/** Since when the service does not respond, and the time of its last response; null while it responds. */
 export const silence = signal(/** @type {{ since: number, at: number } | null} */ (null));
 /** Whether a request was refused because it has no key, or one that is no longer valid. */
 export const needsKey = signal(false);
-/** Counts how often the service came back. Pages read their data again. */
+/** Counts how often the service came back after silence. Pages read their data again. */
 export const comebacks = signal(0);
 
 let answeredAt = Date.now();
@@ -78,19 +80,30 @@ export async function getBytes(path, most, stop) {
 }
 
 /**
- * Reads a stream of events until it ends.
+ * Reads a stream of events until it ends, or until it brings nothing for too long.
  * @param {string} path @param {AbortSignal} stop @param {(data: any) => void} onEvent
  */
 export async function stream(path, stop, onEvent) {
-  const response = await fetchNow({ method: 'GET', path }, stop, 'text/event-stream');
-  if (!response.ok) throw await problemOf(response);
-  if (!response.body || response.status === 204) return;
-  const frames = new FrameReader();
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    for (const frame of frames.push(value)) onEvent(JSON.parse(frame.data));
+  const end = new AbortController();
+  const close = () => end.abort();
+  let timer = setTimeout(close, MAX_QUIET);
+  try {
+    const either = AbortSignal.any([stop, end.signal]);
+    const response = await fetchNow({ method: 'GET', path }, either, 'text/event-stream');
+    if (!response.ok) throw await problemOf(response);
+    if (!response.body || response.status === 204) return;
+    const frames = new FrameReader();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      clearTimeout(timer);
+      timer = setTimeout(close, MAX_QUIET);
+      for (const frame of frames.push(value)) onEvent(JSON.parse(frame.data));
+    }
+  } finally {
+    clearTimeout(timer);
+    close();
   }
 }
 
@@ -118,7 +131,8 @@ async function fetchNow({ method, path, body, key }, stop, accept = 'application
   try {
     const options = { method, headers, signal: stop, body: body === undefined ? undefined : JSON.stringify(body) };
     const response = await fetch(path, { ...options, credentials: 'same-origin', cache: 'no-cache' });
-    noteAnswer(response.status);
+    if (isFromProxy(response)) failingSince ||= Date.now();
+    else noteAnswer(response.status);
     return response;
   } catch (error) {
     if (!stop?.aborted) failingSince ||= Date.now();
@@ -127,6 +141,10 @@ async function fetchNow({ method, path, body, key }, stop, accept = 'application
     pending.delete(started);
   }
 }
+
+/** Whether a proxy has responded because the service did not. @param {Response} response */
+const isFromProxy = ({ status, headers }) => [502, 503, 504].includes(status)
+  && !headers.get('content-type')?.startsWith('application/problem+json');
 
 /** @param {number} status */
 function noteAnswer(status) {
@@ -158,13 +176,13 @@ export function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Watches for silence, and then asks whether the service is back. */
+/** Asks whether the service is there when a request fails or waits. A slow request alone is no silence. */
 export function watchSilence() {
-  setInterval(() => {
+  setInterval(async () => {
     const now = Date.now();
     const oldest = Math.min(failingSince || now, ...pending);
-    if (now - oldest < PATIENCE) return;
-    silence.value = { since: oldest, at: answeredAt };
-    fetchNow({ method: 'GET', path: '/healthz' }, AbortSignal.timeout(2000)).catch(() => {});
+    if (!silence.value && !failingSince && now - oldest < PATIENCE) return;
+    await fetchNow({ method: 'GET', path: '/healthz' }, AbortSignal.timeout(2000)).catch(() => {});
+    if (answeredAt < now) silence.value ??= { since: oldest, at: answeredAt };
   }, 2000);
 }

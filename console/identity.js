@@ -4,6 +4,7 @@
 
 import { signal } from '@preact/signals';
 import { get, needsKey, send } from './api.js';
+import { reloadOthers } from './live.js';
 
 /** @typedef {{ tenant: string, scopes: string[], key: { label?: string | null } | null }} Me */
 
@@ -26,10 +27,12 @@ export const lacks = (scope) => me.value !== null && !['admin', scope].some((one
 /** @param {string} key */
 export async function logIn(key) {
   await send({ method: 'POST', path: '/console/session', body: { key } });
+  reloadOthers();
   location.reload();
 }
 
 export async function logOut() {
   await send({ method: 'DELETE', path: '/console/session' });
+  reloadOthers();
   location.reload();
 }

@@ -2,7 +2,8 @@
 // What changes while the page is open. HTTP/1.1 allows six connections for all tabs together, so one tab reads the
 // changes of the tenant for all of them, and only a tab in view reads the events of its run.
 
-import { pause, stream } from './api.js';
+import { signal } from '@preact/signals';
+import { pause, Problem, stream } from './api.js';
 import { emptyState, fold } from './logic/events.js';
 
 /**
@@ -16,6 +17,13 @@ const MAX_PAUSE = 10_000;
 /** @type {Set<(change: Change | null) => void>} */
 const listeners = new Set();
 const channel = new BroadcastChannel('agent-runtime-console');
+channel.addEventListener('message', ({ data }) => 'reload' in data && location.reload());
+
+/** Why the service refuses the stream of changes; empty while it does not. */
+export const refusal = signal('');
+
+/** Reloads all other tabs, since the browser has another login now. */
+export const reloadOthers = () => channel.postMessage({ reload: true });
 
 /**
  * Calls a function with each change; with null if changes were missed.
@@ -45,11 +53,17 @@ export function onCallsChange(listener) {
 }
 
 /** @param {Change | null} change */
-const emit = (change) => listeners.forEach((listener) => listener(change));
+function emit(change) {
+  refusal.value = '';
+  listeners.forEach((listener) => listener(change));
+}
 
 /** Reads the changes of the tenant in one tab for all tabs. */
 export function startChanges() {
-  channel.addEventListener('message', ({ data }) => 'change' in data && emit(data.change));
+  channel.addEventListener('message', ({ data }) => {
+    if ('change' in data) emit(data.change);
+    if ('refusal' in data) refusal.value = data.refusal;
+  });
   // Without Web Locks, which need https or loopback, each tab reads them while it is in view.
   if (navigator.locks) void navigator.locks.request('agent-runtime-console-changes', () => readChanges(() => true));
   else void readChanges(() => !document.hidden);
@@ -70,8 +84,12 @@ async function readChanges(isWanted) {
         if (change.type === 'changes.opened') share(null);
         else if (change.type !== 'stream.dropped') share(change);
       });
-    } catch {
+    } catch (problem) {
       // The shell reports a service that is silent.
+      if (problem instanceof Problem) {
+        refusal.value = problem.message;
+        channel.postMessage({ refusal: problem.message });
+      }
     }
     await pause(wait);
   }

@@ -7,7 +7,9 @@ import { signal } from '@preact/signals';
 import { needsKey, silence } from './api.js';
 import { logIn, logOut, me, service } from './identity.js';
 import { bindings, letters, setLetters, useKeys } from './keys.js';
+import { refusal } from './live.js';
 import { span } from './logic/format.js';
+import { plain } from './logic/text.js';
 import { icon } from './parts/icons.js';
 import { openCalls } from './parts/open_calls.js';
 import { Page, said } from './parts/page.js';
@@ -38,7 +40,7 @@ export function Shell() {
   return html`<a class="skip" href="#main">Skip to content</a>
     <${Navigation} current=${route?.section} />
     <main id="main" tabindex="-1" class=${silence.value ? 'stale' : ''}>
-      <${SilenceBar} />
+      <${SilenceBar} /><${RefusalBar} />
       <${Guarded} key=${path}>${route ? html`<${route.page} ...${route.parameters} />` : html`<${Lost} />`}<//>
     </main>
     <div class="quiet" role="status" aria-live="polite">${said.value}</div>
@@ -82,6 +84,10 @@ function SilenceBar() {
   return html`<p class="silence" role="alert">No answer from the service for ${span(now - since)}.
     What you see is from ${clock}, ${span(now - at)} ago.</p>`;
 }
+
+/** Reports that the page does not change by itself, and why. */
+const RefusalBar = () => html`<div role="status">${refusal.value && !silence.value
+  && html`<p class="waits">Not live: ${plain(refusal.value)}</p>`}</div>`;
 
 /** Shows the error of a page in its stead, so that the navigation still works. @param {{ children? }} properties */
 function Guarded({ children }) {

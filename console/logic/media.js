@@ -26,10 +26,13 @@ export function toBase64(bytes) {
   return btoa(text);
 }
 
-/** Decodes text, which may be cut in a character; null if the bytes are no text. @param {Uint8Array} bytes */
-export function decodeText(bytes) {
+/**
+ * Decodes text; null if the bytes are no text.
+ * @param {Uint8Array} bytes @param {boolean} isCut Whether the last character may be cut.
+ */
+export function decodeText(bytes, isCut) {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: true });
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes, { stream: isCut });
     return text.includes('\0') ? null : text;
   } catch {
     return null;

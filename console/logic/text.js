@@ -9,12 +9,14 @@ const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)
 /** Marks that turn or hide text, and control characters other than tab and line feed. */
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** Removes ANSI codes, and shows what is invisible as its code point. @param {string} text */
-export const plain = (text) =>
+/** Shows what is invisible as its code point, and leaves out nothing. @param {string} text */
+export const exact = (text) =>
   text
     .replaceAll('\r\n', '\n')
-    .replace(ANSI, '')
     .replace(INVISIBLE, (mark) => `⟨U+${mark.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+
+/** Removes ANSI codes, and shows what else is invisible. @param {string} text */
+export const plain = (text) => exact(text.replace(ANSI, ''));
 
 /** Replaces base64 by its length. @param {string} text */
 export const withoutBase64 = (text) => text.replace(BASE64, (data) => `⟨base64, ${data.length} characters⟩`);
@@ -44,3 +46,25 @@ export function parseJson(text) {
 
 /** Returns the first line that has words, for a title. @param {string} text */
 export const firstLine = (text, most = 160) => cut(plain(/\S[^\n]*/.exec(text)?.[0] ?? ''), most).shown;
+
+const isText = (value) => typeof value === 'string';
+/** The arguments that a tool's own view shows, and what each must be for it. */
+const SHOWN = {
+  shell: { command: isText },
+  apply_patch: { patch: isText },
+  edit_file: {
+    path: isText,
+    edits: (edits) => Array.isArray(edits) && edits.every((edit) => isText(edit?.old) && isText(edit?.new)),
+  },
+  write_file: { path: isText, content: isText },
+};
+
+/**
+ * Returns the arguments that the own view of a tool leaves out; null if it can't show the others.
+ * @param {string} tool @param {any} args @returns {Record<string, unknown> | null}
+ */
+export function otherArguments(tool, args) {
+  const shown = Object.hasOwn(SHOWN, tool) ? Object.entries(SHOWN[tool]) : [];
+  if (!shown.length || !shown.every(([name, isFit]) => isFit(args[name]))) return null;
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(SHOWN[tool], name)));
+}

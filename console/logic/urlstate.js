@@ -1,8 +1,11 @@
 // @ts-check
 // The URL is the state: paths of pages, and queries that hold selections and filters. Pure.
 
+const ID = /^[0-9a-f-]{36}$/;
+
 /**
- * Matches a path with a pattern such as `/console/runs/:id`. Returns the parameters, or null.
+ * Matches a path with a pattern such as `/console/runs/:id`. Returns the parameters, or null. All but `:name` are ids:
+ * they become parts of other paths as they are.
  * @param {string} pattern @param {string} path
  * @returns {Record<string, string> | null}
  */
@@ -17,6 +20,7 @@ export function matchPath(pattern, path) {
       if (part !== given[index]) return null;
       continue;
     }
+    if (part !== ':name' && !ID.test(given[index])) return null;
     try {
       parameters[part.slice(1)] = decodeURIComponent(given[index]);
     } catch {
@@ -42,3 +46,6 @@ export function changeQuery(search, changes) {
 
 /** Reads a list such as `fold=3,7`. @param {string | null} text @returns {Set<number>} */
 export const readNumbers = (text) => new Set((text ?? '').split(',').filter((part) => /^\d+$/.test(part)).map(Number));
+
+/** Whether a text is the path of a file: with parts such as `..`, a URL would lead elsewhere. @param {string} text */
+export const isFilePath = (text) => text.split('/').every((part) => !['', '.', '..'].includes(part));

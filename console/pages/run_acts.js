@@ -2,12 +2,12 @@
 // The acts on a run: steer, stop and cancel it while it works, and run it again.
 
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, newId, post, Problem, send } from '../api.js';
 import { useKeys } from '../keys.js';
 import { plain } from '../logic/text.js';
 import { Code, JsonValue } from '../parts/payload.js';
-import { Act, Button, Dialog, ProblemBox, Requests } from '../parts/ui.js';
+import { Act, Button, Dialog, ProblemBox, Requests, usePost } from '../parts/ui.js';
 import { go } from '../router.js';
 import { isActive } from './run_data.js';
 
@@ -59,7 +59,8 @@ function RunAgain({ run, onClose }) {
   const [problem, setProblem] = useState(null);
   useEffect(() => void readInput(run).then(setInput, setProblem), [run.run_id]);
   const { agent, base_session_id, durability, metadata } = run;
-  const call = input && post('/v1/runs', { agent, base_session_id, input, mode: 'async', durability, metadata });
+  const again = usePost();
+  const call = input && again('/v1/runs', { agent, base_session_id, input, mode: 'async', durability, metadata });
   const text = input?.flatMap(({ content }) => content.map((part) => part.text ?? '')).join('\n');
   const act = call && html`<${Act} name="again" kind="primary" call=${call}
     onDone=${({ run_id: next }) => go(`/console/runs/${next}`)}
@@ -79,7 +80,7 @@ export function Steer({ run, applied }) {
   const [input, setInput] = useState('');
   const [problem, setProblem] = useState(null);
   const path = `/v1/runs/${run.run_id}/steer`;
-  const call = post(path, { id: newId(), input });
+  const call = useMemo(() => post(path, { id: newId(), input }), [path, input]);
   const note = (message) => setSent((old) => [...old.filter(({ id }) => id !== message.id), message]);
   useEffect(() => {
     // The same message again is not added. Its response is the status of the first.

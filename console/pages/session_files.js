@@ -3,15 +3,15 @@
 
 import { html } from 'htm/preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { getBytes, post } from '../api.js';
+import { getBytes } from '../api.js';
 import { bytes as size, count } from '../logic/format.js';
 import { decodeText, pictureType, toBase64 } from '../logic/media.js';
 import { MOST, plain } from '../logic/text.js';
-import { changeQuery } from '../logic/urlstate.js';
+import { changeQuery, isFilePath } from '../logic/urlstate.js';
 import { icon } from '../parts/icons.js';
 import { Picture } from '../parts/message.js';
 import { FileChanges } from '../parts/payload.js';
-import { Act, Button, focusNew, ProblemBox, Requests, useRead } from '../parts/ui.js';
+import { Act, Button, focusNew, ProblemBox, Requests, usePost, useRead } from '../parts/ui.js';
 import { address, go } from '../router.js';
 
 /** The most bytes of a file that the page shows. Larger ones are for downloads. */
@@ -25,7 +25,8 @@ const escaped = (file) => file.split('/').map(encodeURIComponent).join('/');
 /** @param {{ session: any, path: string }} properties */
 export function Files({ session, path }) {
   const { query, search } = address.value;
-  const file = query.get('file');
+  const asked = query.get('file');
+  const file = asked && isFilePath(asked) ? asked : null;
   const directory = query.get('dir') ?? directoryOf(file ?? '');
   const shows = query.get('show');
   const parent = session.parent_session_id;
@@ -99,9 +100,9 @@ function Viewer({ path, file }) {
   const [isEditing, setEditing] = useState(false);
   const read = `${path}/files/${escaped(file)}`;
   const { file: content, problem } = useFile(read, most);
-  const text = useMemo(() => content && decodeText(content.bytes), [content]);
-  const picture = content && pictureType(content.bytes);
   const isWhole = content && content.bytes.length === content.size;
+  const text = useMemo(() => content && decodeText(content.bytes, !isWhole), [content]);
+  const picture = content && pictureType(content.bytes);
   // A field of a form has line feeds only.
   const canEdit = isWhole && text != null && (!text.includes('\r') || /^(?:[^\r\n]|\r\n)*$/.test(text));
   const lines = !text ? 0 : text.split('\n').length - Number(text.endsWith('\n'));
@@ -143,8 +144,8 @@ function Editor({ path, file, text, onBack }) {
   const [content, setContent] = useState(text.replaceAll('\r\n', '\n'));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const written = text.includes('\r\n') ? content.replaceAll('\n', '\r\n') : content;
-  const call = post(`${path}/files`, { changes: [{ path: name, content: written }] });
-  const removal = post(`${path}/files`, { changes: [{ path: file, delete: true }] });
+  const call = usePost()(`${path}/files`, { changes: [{ path: name, content: written }] });
+  const removal = usePost()(`${path}/files`, { changes: [{ path: file, delete: true }] });
   const dir = directoryOf(name);
   const move = (shown) => (next) =>
     go(`/console/sessions/${next.session_id}${changeQuery('', { view: 'files', dir, ...shown })}`);

@@ -10,16 +10,20 @@ import { moment, short, span } from '../logic/format.js';
 import { parseJson, plain } from '../logic/text.js';
 import { icon } from './icons.js';
 import { Arguments } from './payload.js';
-import { Act, Button, focusNew, ProblemBox, Requests, useClock } from './ui.js';
+import { Act, Button, focusNew, ProblemBox, Requests, useClock, usePost } from './ui.js';
 
+/** @import { Call } from '../api.js' */
 /** @import { OpenCall } from '../types.d.ts' */
 /** @typedef {{ decision?: string, remember?: boolean, reason?: string, arguments?: any, result?: any }} Decision */
 /** @typedef {{ run_id: string, session_id: string | null }} Waiting */
 
-/** Makes the request that answers open calls. @param {Waiting} run @param {[OpenCall, Decision?][]} answers */
-function answer(run, answers) {
+/**
+ * Makes the request that answers open calls.
+ * @param {Waiting} run @param {[OpenCall, Decision?][]} answers @param {(path: string, body: unknown) => Call} make
+ */
+function answer(run, answers, make = post) {
   const filled = answers.map(([{ call_id, arguments_hash }, decision]) => ({ call_id, arguments_hash, ...decision }));
-  return post(`/v1/runs/${run.run_id}/answers`, { mode: 'async', answers: filled });
+  return make(`/v1/runs/${run.run_id}/answers`, { mode: 'async', answers: filled });
 }
 
 /**
@@ -34,14 +38,15 @@ export function Answers({ run, calls, onAnswered, before, aside }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const focus = () => box.current?.querySelector('section')?.focus();
   useKeys([{ keys: 'a', does: 'Go to the open call, and there: approve', run: focus }]);
+  const [postOne, postAll] = [usePost(), usePost()];
   const open = calls.filter((call) => Date.parse(call.expires_at) > now);
   const decide = async (call, decision) => {
     if (!decision) return setProblem(new Problem(0, { detail: 'This is not valid JSON.' }));
     if (open.length > 1) return setDecisions({ ...decisions, [call.call_id]: decision });
     setBusy(true);
-    return send(answer(run, [[call, decision]])).then(onAnswered, setProblem).finally(() => setBusy(false));
+    return send(answer(run, [[call, decision]], postOne)).then(onAnswered, setProblem).finally(() => setBusy(false));
   };
-  const all = answer(run, open.map((call) => [call, decisions[call.call_id]]));
+  const all = answer(run, open.map((call) => [call, decisions[call.call_id]]), postAll);
   const count = open.filter((call) => decisions[call.call_id]).length;
   const winner = problem instanceof Problem && problem.status === 409 ? problem.document.run_id : null;
   const note = open.length > 1 ? '' : aside ?? `The answer starts a new run from ${short(run.session_id ?? '')}.`;

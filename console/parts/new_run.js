@@ -2,11 +2,10 @@
 // The dialog that starts a run: of a new conversation, of one that goes on, or of an edited message.
 
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
-import { post } from '../api.js';
+import { useState } from 'preact/hooks';
 import { plain } from '../logic/text.js';
 import { go } from '../router.js';
-import { Act, Dialog, ProblemBox, Requests, useRead } from './ui.js';
+import { Act, Dialog, ProblemBox, Requests, usePost, useRead } from './ui.js';
 
 /** @import { Part } from '../types.d.ts' */
 /**
@@ -32,8 +31,7 @@ export function NewRun({ title = 'New run', note, agent = '', base, thread, inpu
   }));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const body = bodyOf(draft, kept);
-  // The same draft has the same key, so a second press starts no second run.
-  const call = useMemo(() => post('/v1/runs', body), [JSON.stringify(body)]);
+  const call = usePost()('/v1/runs', body);
   const onDone = ({ run_id: run }) => {
     onClose();
     go(`/console/runs/${run}`);
@@ -94,12 +92,13 @@ function Settings({ draft, set, trimmed }) {
  * @param {{ problem: any, body: any, onDone: (run) => void, onProblem: (problem) => void }} properties
  */
 function WayOut({ problem, body, onDone, onProblem }) {
+  const posts = { queue: usePost(), interrupt: usePost(), fork: usePost() };
   const link = (to, words) => html`<p><a class="link" href=${to}>${words}</a></p>`;
   if (problem?.code === 'answers_required') {
     return link(`/console/sessions/${problem.document.session_id}`, 'Open the session that waits for answers');
   }
   if (problem?.code !== 'thread_busy') return null;
-  const act = (busy, words) => html`<${Act} call=${post('/v1/runs', { ...body, if_busy: busy })} onDone=${onDone}
+  const act = (busy, words) => html`<${Act} call=${posts[busy]('/v1/runs', { ...body, if_busy: busy })} onDone=${onDone}
     onProblem=${onProblem}>${words}<//>`;
   return html`<div class="acts">${act('queue', 'Wait for it')}${act('interrupt', 'Interrupt it')}${act('fork', 'Fork')}
     </div>${problem.document.run_id && link(`/console/runs/${problem.document.run_id}`, 'Open the run on the thread')}`;

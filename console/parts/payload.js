@@ -3,46 +3,57 @@
 
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { editLines, parsePatch, parseUnified } from '../logic/diff.js';
+import { editsLines, parsePatch, parseUnified } from '../logic/diff.js';
 import { bytes } from '../logic/format.js';
 import { parseMarkdown } from '../logic/markdown.js';
-import { cut, json, MOST, plain, withoutBase64 } from '../logic/text.js';
+import { cut, exact, MOST, otherArguments, plain, withoutBase64 } from '../logic/text.js';
 import { icon } from './icons.js';
 import { CopyButton } from './ui.js';
 
 /** @import { Block, DiffLine, FileChange, Inline, Part } from '../types.d.ts' */
 
-/** The most lines of a difference that are shown before the reader asks for all. */
+/** The most lines of a difference, and characters of a line, that are shown before the reader asks for all. */
 const MOST_LINES = 400;
+const MOST_OF_LINE = 4000;
 const SIGNS = { add: '+', del: '−', same: ' ', hunk: '' };
 
-/** Cuts a text at 64 KiB. Returns it with a button that shows all. @param {string} text @returns {[string, any]} */
-function useCut(text, hasBase64 = false) {
+/**
+ * Cuts a text at 64 KiB, and leaves out base64 unless the text is exact. Returns it with a button that shows all.
+ * @param {string} text @returns {[string, any]}
+ */
+function useCut(text, isExact = false) {
   const [all, setAll] = useState(false);
-  const { shown, omitted } = cut(plain(hasBase64 ? text : withoutBase64(text)), all ? Infinity : MOST);
+  const whole = isExact ? exact(text) : plain(text);
+  const { shown } = cut(all || isExact ? whole : withoutBase64(whole), all ? Infinity : MOST);
   const more = html`<button type="button" class="more"
-    onClick=${() => setAll(true)}>Show all: ${bytes(omitted)} more</button>`;
-  return [shown, omitted > 0 && more];
+    onClick=${() => setAll(true)}>Show all: ${bytes(whole.length - shown.length)} more</button>`;
+  return [shown, shown.length < whole.length && more];
 }
 
-/** A text as it is. @param {{ text: string, label?: string, hasBase64?: boolean }} properties */
-export function Code({ text, label = 'Text', hasBase64 }) {
-  const [shown, more] = useCut(text, hasBase64);
+/**
+ * A text as it is. What people approve is exact.
+ * @param {{ text: string, label?: string, isExact?: boolean }} properties
+ */
+export function Code({ text, label = 'Text', isExact }) {
+  const [shown, more] = useCut(text, isExact);
   return html`<div class="codebox"><pre class="code" tabindex="0" role="group" aria-label=${label}>${shown}</pre>${more}
     <${CopyButton} text=${text} /></div>`;
 }
 
-/** A value as JSON. @param {{ value: unknown }} properties */
-export const JsonValue = ({ value }) => html`<${Code} text=${json(value)} label="JSON" />`;
+/** A value as JSON. @param {{ value: unknown, isExact?: boolean }} properties */
+export const JsonValue = ({ value, isExact }) =>
+  html`<${Code} text=${JSON.stringify(value, null, 2) ?? 'null'} label="JSON" isExact=${isExact} />`;
 
 /** The lines of a difference. @param {{ lines: DiffLine[] }} properties */
 function DiffLines({ lines }) {
   const [all, setAll] = useState(false);
   const hasNumbers = lines.some((line) => line.left || line.right);
   const shown = all ? lines : lines.slice(0, MOST_LINES);
+  const isCut = !all && (lines.length > MOST_LINES || lines.some(({ text }) => text.length > MOST_OF_LINE));
   /** @param {DiffLine} line */
   const row = ({ kind, text, left, right }, key) => {
-    const words = plain(withoutBase64(cut(text, 4000).shown));
+    const { shown: start, omitted } = cut(text, all ? Infinity : MOST_OF_LINE);
+    const words = `${exact(start)}${omitted ? `⟨${omitted} more characters⟩` : ''}`;
     if (kind === 'hunk') return html`<tr key=${key} class="hunk"><td colspan=${hasNumbers ? 3 : 1}>${words}</td></tr>`;
     return html`<tr key=${key} class=${kind}>
       ${hasNumbers && html`<td class="ln">${left}</td><td class="ln">${right}</td>`}
@@ -50,7 +61,7 @@ function DiffLines({ lines }) {
   };
   const more = html`<button type="button" class="more"
     onClick=${() => setAll(true)}>Show all ${lines.length} lines</button>`;
-  return html`<table class="diff"><tbody>${shown.map(row)}</tbody></table>${shown.length < lines.length && more}`;
+  return html`<table class="diff"><tbody>${shown.map(row)}</tbody></table>${isCut && more}`;
 }
 
 /**
@@ -58,36 +69,40 @@ function DiffLines({ lines }) {
  * @param {{ path: string, note?: string, lines?: DiffLine[], children?: any }} properties
  */
 export const FileBox = ({ path, note, lines, children }) => html`<div class="file">
-  <div class="fhead">${icon('file')}<span>${plain(path)}</span>${note && html`<em>${note}</em>`}</div>
+  <div class="fhead">${icon('file')}<span>${exact(path)}</span>${note && html`<em>${note}</em>`}</div>
   ${lines && html`<div class="scroll" tabindex="0"><${DiffLines} lines=${lines} /></div>`}${children}</div>`;
 
 const fileBoxes = (files) =>
   files.map(({ path, lines }, key) => html`<${FileBox} key=${key} path=${path} lines=${lines} />`);
 
-/** The arguments of a call, shown as what they are. @param {{ tool: string, args: any, text: string }} properties */
+/**
+ * The arguments of a call, shown as what they are. People approve them, so nothing of them is left out.
+ * @param {{ tool: string, args: any, text: string }} properties
+ */
 export function Arguments({ tool, args, text }) {
-  if (!args || typeof args !== 'object') return html`<${Code} text=${text || 'none'} />`;
-  const { command, ...rest } = args;
-  if (tool === 'shell' && typeof command === 'string') {
-    const hasRest = Object.keys(rest).length > 0;
-    // People approve commands, so they see all of them.
-    return html`<${Code} text=${command} label="Command" hasBase64 />${hasRest && html`<${JsonValue}
-      value=${rest} />`}`;
+  if (!args || typeof args !== 'object') {
+    return html`<${Code} text=${text || (args == null ? 'none' : JSON.stringify(args))} isExact />`;
   }
-  if (tool === 'edit_file' && Array.isArray(args.edits)) {
-    const lines = args.edits.flatMap((edit) => editLines(String(edit?.old ?? ''), String(edit?.new ?? '')));
-    return html`<${FileBox} path=${String(args.path)} lines=${lines} />`;
-  }
-  const patched = tool === 'apply_patch' && typeof args.patch === 'string' ? parsePatch(args.patch) : [];
-  if (patched.length) return fileBoxes(patched);
-  if (tool === 'write_file' && typeof args.content === 'string') {
-    const note = args.executable && 'executable';
-    return html`<${FileBox} path=${String(args.path)} note=${note}><${Code} text=${args.content} /><//>`;
+  const others = otherArguments(tool, args);
+  if (others) {
+    const hasOthers = Object.keys(others).length > 0;
+    return html`<${Known} tool=${tool} args=${args} />${hasOthers && html`<${JsonValue} value=${others} isExact />`}`;
   }
   const hasParts = Object.values(args).some((value) => value && typeof value === 'object');
-  if (hasParts) return html`<${JsonValue} value=${args} />`;
-  const pairs = Object.entries(args).map(([name, value]) => `${name}: ${value}`);
-  return html`<${Code} text=${pairs.join('\n') || 'none'} label="Arguments" />`;
+  if (hasParts) return html`<${JsonValue} value=${args} isExact />`;
+  // Only names begin at the margin, so that no value looks like another argument.
+  const pairs = Object.entries(args).map(([name, value]) => `${name}: ${value}`.replaceAll('\n', '\n  '));
+  return html`<${Code} text=${pairs.join('\n') || 'none'} label="Arguments" isExact />`;
+}
+
+/** The arguments that a tool has a view for. @param {{ tool: string, args: any }} properties */
+function Known({ tool, args }) {
+  if (tool === 'shell') return html`<${Code} text=${args.command} label="Command" isExact />`;
+  if (tool === 'edit_file') return html`<${FileBox} path=${args.path} lines=${editsLines(args.edits)} />`;
+  if (tool === 'write_file') {
+    return html`<${FileBox} path=${args.path}><${Code} text=${args.content} isExact /><//>`;
+  }
+  return html`<${Code} text=${args.patch} label="Patch" isExact />${fileBoxes(parsePatch(args.patch) ?? [])}`;
 }
 
 /**
@@ -97,17 +112,19 @@ export function Arguments({ tool, args, text }) {
 export function Result({ content }) {
   const text = content.map((part) => part.text ?? `⟨${part.type}⟩`).join('\n');
   const at = text.search(/^--- \S.*\n\+\+\+ /m);
-  if (at < 0) return html`<${Code} text=${text} label="Result" />`;
+  const files = at < 0 ? null : parseUnified(text.slice(at));
+  if (!files) return html`<${Code} text=${text} label="Result" />`;
   const lead = plain(text.slice(0, at).trim());
-  return html`${lead && html`<p class="muted lead">${lead}</p>`}${fileBoxes(parseUnified(text.slice(at)))}`;
+  return html`${lead && html`<p class="muted lead">${lead}</p>`}${fileBoxes(files)}`;
 }
 
 /** The files that differ between two sessions. @param {{ files: FileChange[] }} properties */
 export const FileChanges = ({ files }) => files.map((file) => {
   const change = !file.left ? 'added' : file.right ? 'changed' : 'deleted';
   const what = [change, file.binary && 'binary', file.truncated && 'cut'];
-  const lines = file.diff && parseUnified(file.diff)[0]?.lines;
-  return html`<${FileBox} key=${file.path} path=${file.path} note=${what.filter(Boolean).join(', ')} lines=${lines} />`;
+  const lines = file.diff && parseUnified(file.diff, file.truncated)?.[0].lines;
+  return html`<${FileBox} key=${file.path} path=${file.path} note=${what.filter(Boolean).join(', ')} lines=${lines}>
+    ${file.diff && !lines && html`<${Code} text=${file.diff} label="Difference" />`}<//>`;
 });
 
 /** Markdown of a model. @param {{ text: string }} properties */

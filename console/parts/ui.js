@@ -3,7 +3,7 @@
 
 import { html } from 'htm/preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { comebacks, curl, get, Problem, send } from '../api.js';
+import { comebacks, curl, get, post, Problem, send } from '../api.js';
 import { lacks } from '../identity.js';
 import { span } from '../logic/format.js';
 import { plain } from '../logic/text.js';
@@ -29,6 +29,20 @@ export function useRead(path, version) {
     return () => stop.abort();
   }, [path, version, back]);
   return state.path === path ? state : { value: null, problem: null, isReading: path !== null };
+}
+
+/**
+ * Makes requests that change something. The same request as last time keeps its key: if its response was lost, a second
+ * press does not act twice.
+ */
+export function usePost() {
+  const last = useRef({ text: '', call: /** @type {any} */ (null) });
+  /** @param {string} path @param {unknown} body @returns {Call} */
+  return (path, body) => {
+    const text = JSON.stringify([path, body]);
+    if (last.current.text !== text) last.current = { text, call: post(path, body) };
+    return last.current.call;
+  };
 }
 
 /** Counts time, so that ages stay right. */

@@ -1,11 +1,11 @@
 // @ts-check
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editLines, parsePatch, parseUnified } from '../logic/diff.js';
+import { editLines, editsLines, parsePatch, parseUnified } from '../logic/diff.js';
 import { duration, short, time, usd } from '../logic/format.js';
 import { FrameReader } from '../logic/sse.js';
-import { cut, firstLine, json, plain, withoutBase64 } from '../logic/text.js';
-import { changeQuery, matchPath, readNumbers } from '../logic/urlstate.js';
+import { cut, exact, firstLine, json, otherArguments, plain, withoutBase64 } from '../logic/text.js';
+import { changeQuery, isFilePath, matchPath, readNumbers } from '../logic/urlstate.js';
 import { Heights, rowsInView, slots } from '../logic/virtual.js';
 
 test('numbers are short', () => {
@@ -62,9 +62,15 @@ test('measured heights agree with a plain sum', () => {
 });
 
 test('the URL is the state', () => {
-  assert.deepEqual(matchPath('/console/runs/:id', '/console/runs/a%20b/'), { id: 'a b' });
-  assert.equal(matchPath('/console/runs/:id', '/console/runs'), null);
-  assert.equal(matchPath('/console/runs/:id', '/console/runs/%E0%A4%A'), null);
+  const id = '01a2fd8f-1377-7581-847a-0e0a2fe6d480';
+  assert.deepEqual(matchPath('/console/runs/:id', `/console/runs/${id}/`), { id });
+  assert.deepEqual(matchPath('/console/threads/:name', '/console/threads/a%20b%2F..'), { name: 'a b/..' });
+  assert.equal(matchPath('/console/threads/:name', '/console/threads/%E0%A4%A'), null);
+  for (const bad of ['', '/a', `/..%2F${id}`, `/${id}%3Fx`, `/${id}x`, `/${id.toUpperCase()}`]) {
+    assert.equal(matchPath('/console/runs/:id', `/console/runs${bad}`), null);
+    assert.equal(matchPath('/console/compare/:left/:right', `/console/compare/${id}${bad}`), null);
+  }
+  assert.deepEqual(['a/..b/c', 'a/../b', './a', '/a', ''].map(isFilePath), [true, false, false, false, false]);
   assert.equal(changeQuery('?at=3.call&fold=1', { fold: null, x: 'a,b/c:d' }), '?at=3.call&x=a,b/c:d');
   assert.deepEqual([...readNumbers('3,7,x,-1')], [3, 7]);
 });
@@ -79,7 +85,7 @@ test('hostile text becomes readable', () => {
 });
 
 test('differences are read as lines', () => {
-  const [file, second] = parseUnified('noise\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n--- z\n');
+  const [file, second] = parseUnified('--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n--- z\n') ?? [];
   assert.equal(file.path, 'x.py');
   assert.deepEqual(file.lines.slice(1, 4), [
     { kind: 'same', text: 'a', left: 1, right: 1 }, { kind: 'del', text: 'b', left: 2, right: undefined },
@@ -88,5 +94,39 @@ test('differences are read as lines', () => {
   assert.deepEqual([second.path, second.lines.at(-1)?.text], ['y', '-- z']);
   assert.deepEqual(editLines('a\nb\nc\n', 'a\nx\ny\nc\n').map(({ kind, text }) => `${kind} ${text}`), ['same a', 'del b', 'add x', 'add y', 'same c']);
   const patch = parsePatch('*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** Add File: b\n+new\n*** Delete File: c\n*** End Patch');
-  assert.deepEqual(patch.map(({ path, lines }) => [path, lines.length]), [['a', 3], ['b', 1], ['c', 1]]);
+  assert.deepEqual(patch?.map(({ path, lines }) => [path, lines.length]), [['a', 3], ['b', 1], ['c', 1]]);
+});
+
+test('a difference is shown only if all of its lines are', () => {
+  const names = '--- a/x\n+++ b/x\n';
+  const inside = parseUnified(`${names}@@ -1,2 +1,2 @@\n a\n--- b\n+++ c\n@@ -9 +9 @@\n-d\n+e\n`);
+  assert.deepEqual(inside?.map(({ path, lines }) => [path, lines.map(({ text }) => text)]),
+    [['x', ['@@ -1,2 +1,2 @@', 'a', '-- b', '++ c', '@@ -9 +9 @@', 'd', 'e']]]);
+  assert.equal(parseUnified('--- b/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n')?.[0].path, 'b/x');
+  const hunk = '@@ -1 +1 @@\n-a\n+b\n';
+  for (const bad of [
+    `words\n${names}${hunk}`, `${names}${hunk}+c\n`, `${names}${hunk}rename from x\nrename to y\n`, names,
+    `${names}${hunk}--- a/y\n+++ /dev/null\n`, `${names}@@ -1,9 +1,9 @@\n-a\n+b\n--- a/y\n+++ /dev/null\n`,
+    `diff --git a/x b/x\nold mode 100644\nnew mode 100755\n${names}${hunk}`, `${names}@@ -1,9 +1 @@\n${hunk}`,
+    `${names}${hunk}*** Begin Patch\n*** Delete File: y\n*** End Patch\n`,
+    `words\n*** Begin Patch\n*** Delete File: y\n*** End Patch\n`, '*** Begin Patch\n*** Delete File: y\n',
+    '*** Begin Patch\n*** Update File: y\n-a\n*** Rename File: z\n*** End Patch',
+    '*** Begin Patch\n+a\n*** End Patch', '*** Begin Patch\n*** Add File: y\n+a\n*** End Patch\n+b',
+  ]) assert.equal(parsePatch(bad), null, bad);
+  assert.equal(parseUnified(`${names}@@ -1,9 +1,9 @@\n-a\n`, true)?.length, 1);
+  assert.deepEqual(parsePatch('*** Begin Patch\n*** Delete File:y\n*** End Patch\n')?.map(({ path }) => path), ['y']);
+});
+
+test('arguments are shown with all that they say', () => {
+  const edits = /** @type {any} */ ([{ old: 'a', new: 'b', all: true }, { old: 'c\n', new: 'c' }]);
+  assert.deepEqual(editsLines(edits).map(({ text }) => text),
+    ['Edit 1 {"all":true}', 'a', 'b', 'Edit 2', 'c', '\\ Only the old text ends with a line feed']);
+  assert.deepEqual(otherArguments('edit_file', { path: 'x', edits, force: 1 }), { force: 1 });
+  assert.deepEqual(otherArguments('write_file', { path: 'x', content: '', executable: false }), { executable: false });
+  assert.deepEqual(otherArguments('shell', { command: 'ls' }), {});
+  for (const args of [{ path: 'x', edits: [{ old: 1, new: '' }] }, { path: {}, edits: [] }, { path: 'x' }]) {
+    assert.equal(otherArguments('edit_file', args), null);
+  }
+  assert.equal(otherArguments('toString', {}), null);
+  assert.equal(exact('ls \u001b]0; rm x\r\n'), 'ls ⟨U+001B⟩]0; rm x\n');
 });

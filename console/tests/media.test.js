@@ -14,8 +14,9 @@ test('pictures are known by their bytes alone', () => {
 });
 
 test('bytes are text, text that was cut, or neither', () => {
-  assert.equal(decodeText(new TextEncoder().encode('\ufeffa😀').subarray(0, 6)), '\ufeffa');
-  assert.deepEqual([bytes(), bytes(65, 13, 10), bytes(65, 0), bytes(0xff, 0xfe)].map(decodeText), ['', 'A\r\n', null, null]);
+  assert.equal(decodeText(new TextEncoder().encode('\ufeffa😀').subarray(0, 6), true), '\ufeffa');
+  assert.equal(decodeText(bytes(97, 0xf0, 0x9f), false), null);
+  assert.deepEqual([bytes(), bytes(65, 13, 10), bytes(65, 0), bytes(0xff, 0xfe)].map((one) => decodeText(one, false)), ['', 'A\r\n', null, null]);
   const large = new Uint8Array(100_000).fill(7);
   assert.deepEqual([...Buffer.from(toBase64(large), 'base64')], [...large]);
 });
