@@ -28,15 +28,18 @@ pub fn title_of(metadata: &Object) -> Option<String> {
 
 /// Joins the words of texts until the line is full. Reads no more of them than that.
 fn first_line<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    let is_space = |c: char| c.is_whitespace() || c.is_control();
-    let words = texts.flat_map(|text| text.split(is_space).filter(|word| !word.is_empty()));
-    let (mut line, mut left) = (String::new(), MAX_CHARS);
-    for word in words {
-        let space = if line.is_empty() { "" } else { " " };
-        for c in space.chars().chain(word.chars()).take(left) {
+    let (mut line, mut left, mut has_gap) = (String::new(), MAX_CHARS, false);
+    for c in texts.flat_map(|text| text.chars().chain([' '])) {
+        if c.is_whitespace() || c.is_control() {
+            has_gap = !line.is_empty();
+            continue;
+        }
+        let space = has_gap.then_some(' ');
+        for c in space.into_iter().chain([c]).take(left) {
             line.push(c);
             left -= 1;
         }
+        has_gap = false;
         if left == 0 {
             break;
         }
