@@ -12,9 +12,9 @@
 //! | of a step | is shown | when |
 //! |---|---|---|
 //! | its words | as `reasoning` and `message` | as they arrive |
-//! | its words, for a client that asks for marks | likewise | reasoning that begins the step as it arrives, the rest at the end of the step |
+//! | its words, if they begin with reasoning that may get marks | likewise | the reasoning as it arrives, the rest at the end of the step |
 //! | its words, if the output is JSON | as one `message`, of the final response alone | at the end of the run |
-//! | its marks, for a client that asks for them | sealed in `reasoning`, before the other items | at the end of the run |
+//! | its marks, for a client that asks for them | sealed in the `reasoning` that begins the step, or in one after its words | at the end of the run |
 //! | a call of the agent's own tools that has ended | as `mcp_call`, or not at all | when it and the calls before it have ended |
 //! | an open call | as `function_call` or `mcp_approval_request` | at the end of the run |
 //!

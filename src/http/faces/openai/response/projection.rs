@@ -65,8 +65,7 @@ impl Projection<'_> {
     /// those after reasoning that may get marks.
     pub(super) fn block_id(&self, step: &TurnStep, index: usize) -> Option<ItemId> {
         let block = step.blocks.get(index)?;
-        let begins_with_reasoning = step.blocks[0].kind == BlockKind::Reasoning;
-        let follows_marks = self.seals() && begins_with_reasoning && index > 0;
+        let follows_marks = self.seals() && begins_with_reasoning(step) && index > 0;
         let (kind, is_held) = match block.kind {
             BlockKind::Reasoning => (ItemKind::Reasoning, follows_marks),
             BlockKind::Text | BlockKind::Refusal => (ItemKind::Message, follows_marks || self.echo.is_json()),
@@ -96,8 +95,8 @@ impl Projection<'_> {
     ///
     /// Clients parse JSON, so it is one message, and none if it was corrected or cut. Words beside
     /// calls are none then, since some clients parse each message. A failed run has no final
-    /// response. The first item has the marks if it is reasoning, and otherwise one more item of
-    /// reasoning after the words, which a stream does not hold back then.
+    /// response. The first item has the marks if the step begins with reasoning, and otherwise one
+    /// more item of reasoning after the words, which a stream does not hold back then.
     pub(super) fn words(&self, step: &TurnStep, end: Option<&RunRecord>) -> Vec<OutputItem> {
         let end_of_response = end.filter(|record| step.is_final && status_of(record) != ResponseStatus::Failed);
         let is_whole = end_of_response.is_some_and(|record| status_of(record) == ResponseStatus::Completed);
@@ -116,7 +115,9 @@ impl Projection<'_> {
         }
         if let Some(sealed) = end.and_then(|record| self.sealed(step, record)) {
             match items.first_mut() {
-                Some(OutputItem::Reasoning(first)) => first.encrypted_content = Some(sealed),
+                Some(OutputItem::Reasoning(first)) if begins_with_reasoning(step) => {
+                    first.encrypted_content = Some(sealed);
+                }
                 _ => items.push(self.reasoning(step, step.blocks.len(), None, Some(sealed))),
             }
         }
@@ -216,6 +217,14 @@ impl Projection<'_> {
             phase,
         })
     }
+}
+
+/// Returns whether the words of a step begin with reasoning. It is told from the blocks, not from
+/// the items: text that will be JSON is none while it is streamed.
+fn begins_with_reasoning(step: &TurnStep) -> bool {
+    step.blocks
+        .first()
+        .is_some_and(|block| block.kind == BlockKind::Reasoning)
 }
 
 /// Returns all words of a kind as one block, with the index of the first.

@@ -284,6 +284,25 @@ fn words_that_begin_a_step_are_not_held_back() {
     assert_eq!(shown[2..], [["done reasoning", "added reasoning", "done reasoning"]]);
 }
 
+#[test]
+fn json_that_begins_a_step_leaves_its_reasoning_without_marks() {
+    let said = [(Kind::Text, "{"), (Kind::Reasoning, "a"), (Kind::Text, "}")];
+    for end in [End::Completed, End::Stopped] {
+        let mut case = case(vec![step(&said, &[])], end);
+        (case.seals, case.run.is_json) = (true, true);
+        let sent = stream(&case, &case.run.make().events);
+        check(&case, &sent);
+        let sealed = output(&sent)
+            .iter()
+            .rev()
+            .map(|item| item["encrypted_content"].is_string());
+        assert!(
+            sealed.eq((0..output(&sent).len()).map(|from_end| from_end == 0)),
+            "{end:?}"
+        );
+    }
+}
+
 /// Returns which items begin and end in events.
 fn types_of_items(events: &[Value]) -> Vec<&'static str> {
     let name = |event: &Value| match (event["type"].as_str()?, event["item"]["type"].as_str()?) {
