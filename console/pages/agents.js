@@ -5,12 +5,13 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { lacks } from '../identity.js';
 import { useKeys } from '../keys.js';
-import { definitionOf } from '../logic/definition.js';
-import { count, number } from '../logic/format.js';
+import { changedFields, definitionOf } from '../logic/definition.js';
+import { number } from '../logic/format.js';
 import { firstLine, plain } from '../logic/text.js';
-import { List, useList } from '../parts/list.js';
+import { List, More, useList } from '../parts/list.js';
 import { NewRun } from '../parts/new_run.js';
 import { Page, said } from '../parts/page.js';
+import { FileBox } from '../parts/payload.js';
 import { Removal } from '../parts/removal.js';
 import { RunList } from '../parts/run_list.js';
 import { Age, Button, Dialog, ProblemBox, useRead } from '../parts/ui.js';
@@ -18,14 +19,11 @@ import { go } from '../router.js';
 import { Editor } from './agent_editor.js';
 import { Facts } from './run_inspector.js';
 
-/** @import { Run } from '../types.d.ts' */
-
 const NAME = '(?!\\.{1,2}$)[A-Za-z0-9._\\-]{1,64}';
 const AGENTS = { keyOf: (agent) => agent.name };
 /** What a new agent begins with. `demo/demo` needs no key. */
 const TEMPLATE = { description: '', model: 'demo/demo', system_prompt: '', tools: ['calculator'] };
-/** How many of the newest runs tell which versions are in use. */
-const RUNS = 200;
+const VERSIONS = { keyOf: (agent) => agent.version };
 
 /** @param {string} name */
 const pageOf = (name) => `/console/agents/${encodeURIComponent(name)}`;
@@ -97,8 +95,8 @@ export function AgentPage({ name }) {
         a file needs.</p>`}
       ${mayRead && html`<${Editor} key=${agent?.version} path=${path} definition=${definition}
         version=${agent?.version ?? null} onStored=${onStored} />`}
-      ${agent && html`<${Versions} name=${name} current=${agent.version} />
-        <section aria-label="Runs of the agent"><h2>Runs</h2>
+      ${agent && !lacks('admin') && html`<${Versions} key=${agent.version} path=${path} agent=${agent} />`}
+      ${agent && html`<section aria-label="Runs of the agent"><h2>Runs</h2>
           <${RunList} path=${runs} label="Runs of the agent" empty="No run of this agent is stored." />
         </section>`}</div>
     ${open === 'run' && html`<${NewRun} agent=${name} onClose=${onClose} />`}
@@ -116,21 +114,22 @@ const factsOf = (agent) => ({
   Stored: html`<${Age} of=${agent.created_at} /> <small>ago</small>`,
 });
 
-/** The versions that the newest runs have used. @param {{ name: string, current: string }} properties */
-function Versions({ name, current }) {
-  const { value } = useRead(`/v1/runs?agent=${encodeURIComponent(name)}&limit=${RUNS}`, current);
-  /** @type {Map<string, Run[]>} */
-  const versions = new Map();
-  for (const run of value?.data ?? []) {
-    if (run.agent_version) versions.set(run.agent_version, [...(versions.get(run.agent_version) ?? []), run]);
-  }
-  if (versions.size < 2) return null;
-  const row = ([version, runs]) => html`<li key=${version}><code title=${version}>${version.slice(0, 7)}</code>
-    <span>${count(runs.length, 'run')}${runs.some((run) => run.status === 'failed') && html`, <span class="bad">
-      ${runs.filter((run) => run.status === 'failed').length} failed</span>`}</span>
-    <span class="muted">${version === current && 'current, '}last used <${Age} of=${runs[0].created_at} /> ago</span>
-      </li>`;
-  return html`<section class="card" aria-label="Versions"><header><h2>Versions</h2>
-    <span class="muted">of the newest ${value.data.length} runs</span></header>
-    <ul class="brief">${[...versions].map(row)}</ul></section>`;
+/**
+ * The versions that are stored. An older one opens as its difference to the current one.
+ * @param {{ path: string, agent: any }} properties
+ */
+function Versions({ path, agent }) {
+  const list = useList(`${path}/versions`, VERSIONS);
+  const older = list.rows.filter(({ version }) => version !== agent.version);
+  if (!older.length) return null;
+  const row = (old) => {
+    const changes = changedFields(definitionOf(old), definitionOf(agent));
+    return html`<details key=${old.version}><summary><code title=${old.version}>${old.version.slice(0, 7)}</code>
+        stored <${Age} of=${old.created_at} /> ago
+        <span class="muted"> ${changes.map(({ path: field }) => plain(field)).join(', ') || 'equal'}</span></summary>
+      ${changes.map((change) => html`<${FileBox} key=${change.path} ...${change} />`)}</details>`;
+  };
+  return html`<section class="card" aria-label="Versions"><header><h2>Older versions</h2>
+      <span class="muted">and what has changed since</span></header>
+    <div class="pad">${older.map(row)}<${More} list=${list} /></div></section>`;
 }

@@ -144,7 +144,7 @@ export function useList(path, { keyOf, idOf = () => null, one }) {
  */
 export function List({ list, label, kind, columns, empty, toneOf = () => '' }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const { rows, added, next, isReading, keyOf } = list;
+  const { rows, added, isReading, keyOf } = list;
   const move = (by) => {
     const links = /** @type {HTMLElement[]} */ ([...(box.current?.querySelectorAll('.entry .to') ?? [])]);
     const at = links.findIndex((link) => link.closest('.entry')?.contains(document.activeElement));
@@ -178,9 +178,13 @@ export function List({ list, label, kind, columns, empty, toneOf = () => '' }) {
     ${added > 0 && html`<button type="button" class="newer primary" onClick=${showNewer}>${added} new</button>`}
     <div class="grid ${kind}" hidden=${!rows.length} role="table" aria-label=${label} ref=${box} onKeyDown=${onKeyDown}>
       <div role="row" class="entry head">${heads}</div>${rows.map(line)}</div>
-    ${next && html`<div class="acts"><${Button} disabled=${isReading} onClick=${list.more}>Show ${LIMIT} more<//>
-      <span class="muted">${number(rows.length)} shown</span></div>`}`;
+    <${More} list=${list} />`;
 }
+
+/** Reads the next page of a list. @param {{ list: ReturnType<typeof useList> }} properties */
+export const More = ({ list: { rows, next, isReading, more } }) => next && html`<div class="acts">
+  <${Button} disabled=${isReading} onClick=${more}>Show ${LIMIT} more<//>
+  <span class="muted">${number(rows.length)} shown</span></div>`;
 
 const FILTERS = { agent: 'Agent', thread: 'Thread', metadata: 'Metadata: k=v', run_id: 'Id of a run' };
 

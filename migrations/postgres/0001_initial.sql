@@ -388,6 +388,7 @@ create table agent_versions (
     payload bytea not null,
     primary key (tenant, version)
 );
+create index agent_versions_by_name on agent_versions (tenant, name, created_at, version);
 
 -- The current version of each name.
 create table agents (

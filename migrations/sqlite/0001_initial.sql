@@ -369,6 +369,7 @@ create table agent_versions (
     payload blob not null,
     primary key (tenant, version)
 ) strict;
+create index agent_versions_by_name on agent_versions (tenant, name, created_at, version);
 
 -- The current version of each name.
 create table agents (

@@ -16,7 +16,7 @@ use super::checks::{check_agent_name, check_budget, check_metadata};
 use super::codes::ProblemCode;
 use super::described_schemas::instant;
 use super::json_body::JsonBody;
-use super::paging::{ListPage, PAGE_BYTES, Paging};
+use super::paging::{CursorKey, ListPage, PAGE_BYTES, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
 use super::problem_groups::AGENT_PROBLEMS;
@@ -24,11 +24,11 @@ use super::state::Api;
 use crate::run::agents::AgentDirectory;
 use crate::run::refusal::suggestion;
 use agent::definition::AgentDefinition;
-use store::agents::{AgentPage, AgentRecord};
+use store::agents::{AgentList, AgentPage, AgentRecord};
 use values::clock::Timestamp;
 use values::session::Hash;
 
-/// The current version of an agent's definition.
+/// A version of an agent's definition.
 ///
 /// Of an agent that the operator has configured, only administrators see more than its name and its
 /// description.
@@ -82,17 +82,9 @@ struct ReloadedAgent {
     (status = 200, description = "A page of agents", body = Agents),
 ))]
 pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Json<Agents>, Problem> {
-    let Paging { after, limit } = Paging::take(query)?;
-    let page = AgentPage {
-        after,
-        limit,
-        bytes: PAGE_BYTES,
-    };
+    let page = taken_page(query)?;
     let list = call.api.runs.agents.list(&call.tenant, &page).await?;
-    let last = list.agents.last().filter(|_| !list.is_last);
-    let next = last.map(|agent| agent.definition.name.clone());
-    let agents = list.agents.into_iter().map(|agent| AgentView::new(&call, agent));
-    Ok(Json(ListPage::with_cursor(agents.collect(), next.as_ref())))
+    Ok(shown_page(&call, list, |agent| agent.definition.name.clone()))
 }
 
 /// Shows an agent.
@@ -107,6 +99,30 @@ pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters)
     // The caller may list all agents, so similar names reveal nothing.
     let similar = call.api.runs.agents.similar(&call.tenant, name, |_| true).await?;
     Err(agent_not_found(name, similar.as_deref()))
+}
+
+/// Lists the versions of an agent, the newest first.
+///
+/// Has those that the tenant has stored, and of an agent of a configuration file those that the
+/// tenant's runs have used. They stay when the agent's name is taken away.
+#[utoipa::path(get, path = "/v1/agents/{name}/versions", tag = "agents", params(
+    ("name" = String, Path), ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
+), responses(
+    (status = 200, description = "A page of versions", body = Agents),
+), extensions(("x-problems" = json!([ProblemCode::AgentNotFound]))))]
+pub(super) async fn list_agent_versions(
+    call: Call,
+    path: PathParameters,
+    query: QueryParameters,
+) -> Result<Json<Agents>, Problem> {
+    let (name, page) = (known_name(&path)?, taken_page(query)?);
+    let agents = &call.api.runs.agents;
+    let list = agents.versions(&call.tenant, name, &page).await?;
+    let is_unknown = list.agents.is_empty() && agents.lookup(&call.tenant, name).await?.is_none();
+    if is_unknown {
+        return Err(agent_not_found(name, None));
+    }
+    Ok(shown_page(&call, list, |agent| agent.version))
 }
 
 /// Stores a new version of an agent.
@@ -161,6 +177,23 @@ pub(super) async fn reload_agents(
     }))
 }
 
+/// Takes the parameters of a list of agents.
+fn taken_page<K: CursorKey>(query: QueryParameters) -> Result<AgentPage<K>, Problem> {
+    let Paging { after, limit } = Paging::take(query)?;
+    Ok(AgentPage {
+        after,
+        limit,
+        bytes: PAGE_BYTES,
+    })
+}
+
+/// Shows a page of agents or versions, with a cursor if it is not the last.
+fn shown_page<K: CursorKey>(call: &Call, list: AgentList, key: impl Fn(&AgentRecord) -> K) -> Json<Agents> {
+    let next = list.agents.last().filter(|_| !list.is_last).map(key);
+    let agents = list.agents.into_iter().map(|agent| AgentView::new(call, agent));
+    Json(ListPage::with_cursor(agents.collect(), next.as_ref()))
+}
+
 /// Gives the definition the name in the path, and checks it.
 fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Problem> {
     check_agent_name(name, "name")?;
@@ -182,7 +215,7 @@ impl PartialSchema for AgentView {
         let mut schema = AgentDefinition::schema();
         if let RefOr::T(Schema::Object(agent)) = &mut schema {
             agent.description = Some(
-                "The current version of an agent's definition. Of an agent that the operator has configured, only administrators see \
+                "A version of an agent's definition, the current one unless a list of versions has it. Of an agent that the operator has configured, only administrators see \
                  more than its name, its description, its version, its time and that it is configured."
                     .to_owned(),
             );

@@ -19,6 +19,7 @@ use agent::record::ThreadName;
 use store::Page;
 use values::ids::{DeliveryId, RunId, SessionId};
 use values::json::json_length;
+use values::session::Hash;
 use workspace::{FilePath, MAX_PATH_BYTES};
 
 const DEFAULT_LIMIT: u32 = 50;
@@ -238,6 +239,19 @@ impl CursorKey for String {
     }
 }
 
+/// A version of an agent.
+impl CursorKey for Hash {
+    const KIND: char = 'v';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        Self::try_from(bytes.as_slice()).ok()
+    }
+}
+
 impl CursorKey for FilePath {
     const KIND: char = 'f';
 
@@ -310,6 +324,7 @@ mod tests {
         check([StepIndex(3)]);
         check([DeliveryId::from_uuid(Uuid::from_u128(1 << 64))]);
         check(["demo".to_owned()]);
+        check([Hash::from([7; 32])]);
         check::<FilePath>([
             "a/b".parse().unwrap(),
             FilePath::parse(&"x/".repeat(60)[..119]).unwrap(),

@@ -69,7 +69,7 @@ pub fn interface(
         .merge(scoped(counted(reading())))
         .merge(scoped(streaming()))
         .merge(scoped(writing()))
-        .merge(scoped(administration()))
+        .merge(scoped(counted(administration())))
         .merge(open().routes)
         .merge(logins().routes)
         .route_layer(timed)
@@ -262,6 +262,7 @@ parts! {
         openai::models::get_model;
 
     administration(Some(Scope::Admin)):
+        agents::list_agent_versions,
         agents::put_agent,
         agents::delete_agent,
         agents::reload_agents;

@@ -33,17 +33,25 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
     async fn agent_version_lookup(&self, tenant: &TenantId, version: Hash) -> Result<Option<AgentRecord>, StoreError>;
 
     /// Lists the current versions by name.
-    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError>;
+    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage<String>) -> Result<AgentList, StoreError>;
+
+    /// Lists all stored versions of a name, the newest first.
+    async fn agent_version_list(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        page: &AgentPage<Hash>,
+    ) -> Result<AgentList, StoreError>;
 
     /// Deletes the name; its versions stay readable. Returns whether it existed.
     async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError>;
 }
 
-/// A page of the list of agents, ordered by name.
+/// A page of a list of agents or of versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentPage {
-    /// Only names after this one.
-    pub after: Option<String>,
+pub struct AgentPage<K> {
+    /// Only what comes after this name or version.
+    pub after: Option<K>,
     /// The most rows.
     pub limit: u32,
     /// The page ends with the definition at which the sum of the sizes as JSON reaches this number
@@ -54,7 +62,7 @@ pub struct AgentPage {
 /// A page of agents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentList {
-    /// The agents, by name.
+    /// The agents or versions, in the order of the list.
     pub agents: Vec<AgentRecord>,
     /// Whether this is the last page.
     pub is_last: bool,

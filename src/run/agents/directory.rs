@@ -185,7 +185,7 @@ impl AgentDirectory {
     }
 
     /// Lists current versions by name.
-    pub async fn list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
+    pub async fn list(&self, tenant: &TenantId, page: &AgentPage<String>) -> Result<AgentList, StoreError> {
         let AgentList { mut agents, is_last } = self.store.agent_list(tenant, page).await?;
         // An agent after the last stored agent belongs to a later page.
         let end = agents.last().map(|last| last.definition.name.clone());
@@ -207,6 +207,17 @@ impl AgentDirectory {
         let is_last = is_last && fitting == agents.len();
         agents.truncate(fitting);
         Ok(AgentList { agents, is_last })
+    }
+
+    /// Lists the versions of a name that the tenant has stored, or that its runs have used, the
+    /// newest first.
+    pub async fn versions(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        page: &AgentPage<Hash>,
+    ) -> Result<AgentList, StoreError> {
+        self.store.agent_version_list(tenant, name, page).await
     }
 
     /// Returns the name of a similar agent that the tenant may have meant, among the agents that

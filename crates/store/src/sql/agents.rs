@@ -9,7 +9,7 @@ use crate::agents::{AgentList, AgentPage, AgentRecord, AgentStore};
 use crate::codec::encode_definition;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
-use crate::rows::{AgentRow, PayloadSizeRow, values};
+use crate::rows::{AgentRow, PayloadSizeRow, Value, values};
 use agent::definition::AgentDefinition;
 use values::clock::Timestamp;
 use values::json::count_reaching;
@@ -69,29 +69,24 @@ impl<E: Engine> AgentStore for E {
         select.find::<AgentRow, _>(self).await
     }
 
-    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
-        let sizes = "select v.encoding, cast(length(v.payload) as bigint) as stored_bytes,
-                substr(v.payload, 1, 18) as beginning
-            from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
+    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage<String>) -> Result<AgentList, StoreError> {
+        let rows = " from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
             where a.tenant = $1 and ($2 is null or a.name > $2)
-            order by a.name
-            limit $3";
-        let limit = i64::from(page.limit) + 1;
-        let sizes = Statement::with("measure agents", sizes, values![tenant, &page.after, limit]);
-        let sizes: Vec<PayloadSizeRow> = sizes.fetch_all(self).await.or_else(nothing_matches)?;
-        let in_limit = sizes.iter().take(page.limit as usize);
-        let bytes = in_limit.map(|size| usize::try_from(size.bytes()).unwrap_or(usize::MAX));
-        let fitting = count_reaching(page.bytes, bytes);
-        let statement = "select v.version, v.created_at, v.schema_version, v.encoding, v.payload
-            from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
-            where a.tenant = $1 and ($2 is null or a.name > $2)
-            order by a.name
-            limit $3";
-        let select = Statement::with("list agents", statement, values![tenant, &page.after, fitting as u64]);
-        Ok(AgentList {
-            agents: select.list::<AgentRow, _>(self).await.or_else(nothing_matches)?,
-            is_last: fitting == sizes.len(),
-        })
+            order by a.name";
+        read_page(self, rows, values![tenant, &page.after], page).await
+    }
+
+    async fn agent_version_list(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        page: &AgentPage<Hash>,
+    ) -> Result<AgentList, StoreError> {
+        let rows = " from agent_versions v
+            where v.tenant = $1 and v.name = $2 and ($3 is null or (v.created_at, v.version) < (
+                select created_at, version from agent_versions where tenant = $1 and version = $3))
+            order by v.created_at desc, v.version desc";
+        read_page(self, rows, values![tenant, name, &page.after], page).await
     }
 
     async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError> {
@@ -99,6 +94,34 @@ impl<E: Engine> AgentStore for E {
         let delete = Statement::with("delete agent", statement, values![tenant, name]);
         Ok(delete.execute(self).await.or_else(nothing_matches)? > 0)
     }
+}
+
+/// Reads versions, as many as a page holds. `rows` continues the statement after its columns.
+async fn read_page<E: Engine, K: Sync>(
+    engine: &E,
+    rows: &'static str,
+    values: Vec<Value<'_>>,
+    page: &AgentPage<K>,
+) -> Result<AgentList, StoreError> {
+    let select = |columns, limit: u64| {
+        let mut select = Statement::with("list agents", columns, values.clone());
+        select.push(rows);
+        select.push_bind(" limit ", limit);
+        select
+    };
+    let sizes = "select v.encoding, cast(length(v.payload) as bigint) as stored_bytes,
+        substr(v.payload, 1, 18) as beginning";
+    let sizes = select(sizes, u64::from(page.limit) + 1);
+    let sizes: Vec<PayloadSizeRow> = sizes.fetch_all(engine).await.or_else(nothing_matches)?;
+    let in_limit = sizes.iter().take(page.limit as usize);
+    let bytes = in_limit.map(|size| usize::try_from(size.bytes()).unwrap_or(usize::MAX));
+    let fitting = count_reaching(page.bytes, bytes);
+    let columns = "select v.version, v.created_at, v.schema_version, v.encoding, v.payload";
+    let select = select(columns, fitting as u64);
+    Ok(AgentList {
+        agents: select.list::<AgentRow, _>(engine).await.or_else(nothing_matches)?,
+        is_last: fitting == sizes.len(),
+    })
 }
 
 /// Inserts a version unless it is stored already. The values are the tenant, the version, the name,

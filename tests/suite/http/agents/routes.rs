@@ -1,7 +1,7 @@
 //! Agents are stored, shown, listed and deleted.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::keys::Scope;
 use values::limits::RunLimits;
 
@@ -14,6 +14,7 @@ use crate::support::test_app::session_path;
 
 on_every_store! {
     an_agent_is_stored_shown_used_and_deleted,
+    versions_are_shown_to_administrators_alone,
     agents_are_listed_by_name_in_pages,
     configured_agents_are_shown_whole_to_administrators_alone,
     sessions_show_the_prompt_and_the_response_format_of_a_configured_agent,
@@ -43,6 +44,22 @@ async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
         .try_get("/v1/agents/counter")
         .await
         .assert_problem("agent_not_found");
+    let versions = service.rows("/v1/agents/counter/versions?limit=1").await;
+    assert_eq!(versions, [changed, stored], "they stay");
+}
+
+async fn versions_are_shown_to_administrators_alone(service: &Service) {
+    let shown = service.get("/v1/agents/demo").await;
+    service.run_with(json!({"agent": "demo", "input": "hi"})).await;
+    assert_eq!(service.rows("/v1/agents/demo/versions").await, [shown.clone()], "as a run used it");
+    service.put("/v1/agents/demo", &json!({"model": "mock/echo"})).await.ok();
+    let rows = service.rows("/v1/agents/demo/versions").await;
+    assert_eq!(column(&json!(rows), "configured"), [&Value::Null, &json!(true)]);
+    for (name, code) in [("none", "agent_not_found"), ("a%20b", "agent_not_found"), ("demo", "missing_scope")] {
+        let (_, key) = service.make_key("default", &[if name == "demo" { Scope::RunsWrite } else { Scope::Admin }]).await;
+        let path = format!("/v1/agents/{name}/versions");
+        read(service.request(Method::GET, &path).bearer_auth(&key)).await.assert_problem(code);
+    }
 }
 
 async fn agents_are_listed_by_name_in_pages(service: &Service) {

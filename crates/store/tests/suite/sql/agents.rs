@@ -1,8 +1,10 @@
 //! Definitions are immutable versions under names that can be deleted.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use agent::definition::AgentDefinition;
+use chrono::TimeDelta;
 use serde_json::json;
 use store::agents::{AgentPage, AgentRecord};
 use test_support::drafts::{now, tenant};
@@ -15,6 +17,7 @@ on_both_engines!(
     a_deleted_name_leaves_its_versions,
     agents_list_by_name,
     a_version_can_be_stored_without_a_name,
+    versions_list_from_the_newest,
 );
 
 fn definition(name: &str, prompt: &str) -> AgentDefinition {
@@ -118,4 +121,39 @@ async fn a_version_can_be_stored_without_a_name(fixture: Fixture) {
             .unwrap(),
         Some(record)
     );
+}
+
+async fn versions_list_from_the_newest(fixture: Fixture) {
+    let (store, tenant_id) = (&fixture.store, &fixture.tenant);
+    let at = now();
+    let mut stored = Vec::new();
+    // The last two are of the same time, and equal definitions are stored once.
+    for (prompt, seconds) in [("1", 0), ("2", 1), ("3", 2), ("4", 2), ("1", 3)] {
+        let time = at + TimeDelta::seconds(seconds);
+        stored.push(store.agent_put(tenant_id, &definition("a", prompt), time).await.unwrap());
+    }
+    let again = stored.pop();
+    assert_eq!(again.as_ref(), stored.first());
+    stored.sort_by_key(|record| Reverse((record.created_at, *record.version.as_bytes())));
+    store.agent_put(tenant_id, &definition("b", ""), at).await.unwrap();
+    assert!(store.agent_delete(tenant_id, "a").await.unwrap());
+    for (limit, bytes, pages) in [(4, usize::MAX, 1), (3, usize::MAX, 2), (3, 1, 4)] {
+        let page = |after| AgentPage { after, limit, bytes };
+        let (mut after, mut seen, mut count) = (None, Vec::new(), 0);
+        loop {
+            let list = store.agent_version_list(tenant_id, "a", &page(after)).await.unwrap();
+            seen.extend(list.agents);
+            count += 1;
+            if list.is_last {
+                break;
+            }
+            after = seen.last().map(|record| record.version);
+        }
+        assert_eq!((&seen, count), (&stored, pages));
+    }
+    let page = AgentPage { after: None, limit: 9, bytes: usize::MAX };
+    for (tenant_id, name) in [(&tenant("other"), "a"), (tenant_id, "c"), (tenant_id, "a\u{0}")] {
+        let none = store.agent_version_list(tenant_id, name, &page).await.unwrap();
+        assert_eq!((none.agents, none.is_last), (Vec::new(), true), "{name:?}");
+    }
 }
