@@ -40,7 +40,7 @@ RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registr
 # stand-ins; cargo would take them for built.
 COPY . .
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
-    touch src/main.rs src/lib.rs crates/*/src/lib.rs \
+    touch build.rs src/main.rs src/lib.rs crates/*/src/lib.rs \
     && cargo build --profile dist --locked --features full --bin agent-runtime \
     && mkdir -p /out/var/lib/agent-runtime
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Copies the manifests into a folder, with an empty source for each package. So cargo builds the
-# dependencies there, and nothing of ours:
+# Copies the manifests into a folder, with an empty source for each package, and an empty build
+# script. So cargo builds the dependencies there, and nothing of ours:
 #
 #   sh scripts/lib/stand-ins.sh FOLDER
 set -eu
@@ -12,4 +12,5 @@ for manifest in Cargo.toml crates/*/Cargo.toml; do
     touch "$package/src/lib.rs"
 done
 echo 'fn main() {}' > "$folder/src/main.rs"
+echo 'fn main() {}' > "$folder/build.rs"
 cp Cargo.lock "$folder"

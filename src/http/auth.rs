@@ -10,14 +10,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::codes::ProblemCode;
-use super::compression::{Coding, compress};
 use super::cookie::{check_own_page, session_hash};
 use super::host::check_anonymous;
 use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
-use crate::api_key::hash_secret;
 use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
@@ -98,7 +96,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Call {
 }
 
 /// Passes a request on if the caller has the scope and stays within the rate. Adds the caller to
-/// the request and the response, and compresses the response. Without a scope, any key will do.
+/// the request and the response. Without a scope, any key will do.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Option<Scope>)>,
     mut request: Request,
@@ -112,9 +110,7 @@ pub(super) async fn require_scope(
     }
     request.extensions_mut().insert(call.clone());
     let is_openai = is_openai_path(request.uri().path());
-    let coding = Coding::accepted(&request);
-    let response = limit_rate(&call.api, &call.tenant, is_openai, next.run(request)).await;
-    let mut response = compress(&call.api.in_flight, &call.tenant, coding, response).await?;
+    let mut response = limit_rate(&call.api, &call.tenant, is_openai, next.run(request)).await;
     response.extensions_mut().insert(call);
     Ok(response)
 }
@@ -129,8 +125,8 @@ async fn authorize(
 ) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
     let bearer = bearer(headers);
     let secret = bearer.as_ref().ok().copied().flatten();
-    if let Some(hash) = secret.and_then(hash_secret)
-        && let Some(key) = api.keys.key(hash).await?
+    if let Some(secret) = secret
+        && let Some(key) = api.keys.key_with_secret(secret).await?
     {
         return Ok(Some(key));
     }
@@ -146,7 +142,7 @@ async fn authorize(
     }
     Err(match bearer {
         Ok(None) => missing_key(may_log_in && session_hash(headers).is_some()),
-        Ok(Some(_)) => Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"),
+        Ok(Some(_)) => unknown_key(),
         Err(problem) => problem,
     })
 }
@@ -193,6 +189,11 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
             "the header Authorization must read `Bearer ark_...`",
         )),
     }
+}
+
+/// Makes the problem of an API key that is unknown or was revoked.
+pub(super) fn unknown_key() -> Problem {
+    Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked")
 }
 
 fn missing_key(has_cookie: bool) -> Problem {

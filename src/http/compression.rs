@@ -2,22 +2,23 @@
 //!
 //! Only a body that is whole in memory is compressed, at once. So neither a stream nor a slow
 //! reader holds an encoder, and the compressed body takes less room in flight than the plain one.
-//! Streams, files and archives are sent as they are.
+//! Streams, files and archives are sent as they are. The console has compressed files of its own.
 
 use std::io::{self, Write as _};
 
 use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
 use axum::response::Response;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::in_flight::{InFlight, held};
+use super::auth::Call;
+use super::in_flight::held;
 use super::pretty::wants_indented;
 use super::problem::Problem;
 use tasks::off_thread::by_size;
-use values::tenant::TenantId;
 
 /// The smallest body that is compressed, in bytes.
 const LEAST_BYTES: u64 = 8 << 10;
@@ -26,21 +27,12 @@ const ZSTD_LEVEL: i32 = 1;
 
 /// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
+enum Coding {
     Gzip,
     Zstd,
 }
 
 impl Coding {
-    /// Returns the coding that the caller prefers; `None` for the plain body. JSON with line breaks
-    /// is for people, and is written while it is sent.
-    pub(super) fn accepted(request: &Request) -> Option<Self> {
-        if wants_indented(request.uri()) {
-            return None;
-        }
-        preferred(request.headers())
-    }
-
     fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -61,29 +53,38 @@ impl Coding {
     }
 }
 
-/// Compresses the body of a response if it is large JSON.
-pub(super) async fn compress(
-    in_flight: &InFlight,
-    tenant: &TenantId,
-    coding: Option<Coding>,
-    mut response: Response,
-) -> Result<Response, Problem> {
+/// Compresses the body of a response if it is large JSON and the caller accepts a coding. JSON with
+/// line breaks is for people, and is written while it is sent.
+pub(super) async fn compress(call: Call, request: Request, next: Next) -> Result<Response, Problem> {
+    let is_indented = wants_indented(request.uri());
+    let coding = preferred(request.headers(), &[Coding::Gzip, Coding::Zstd]).filter(|_| !is_indented);
+    let mut response = next.run(request).await;
     if !is_compressible(&response) {
         return Ok(response);
     }
     let vary = HeaderValue::from_static("accept-encoding");
     response.headers_mut().append(header::VARY, vary);
-    let Some(coding) = coding else {
-        return Ok(response);
-    };
+    match coding {
+        Some(coding) => encode(&call, coding, response).await,
+        None => Ok(response),
+    }
+}
+
+/// Returns whether the caller accepts gzip, and does not prefer the plain body.
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    preferred(headers, &[Coding::Gzip]).is_some()
+}
+
+/// Encodes the body of a response, unless that makes it longer.
+async fn encode(call: &Call, coding: Coding, response: Response) -> Result<Response, Problem> {
     let (mut parts, body) = response.into_parts();
     // The body is in memory already.
     let plain = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
     // Taking nothing does not wait. The plain body holds its own share.
-    let mut share = in_flight.take(tenant, 0).await;
+    let mut share = call.api.in_flight.take(&call.tenant, 0).await;
     share.set(plain.len());
     let copy = plain.clone();
-    let encoded = by_size(tenant, plain.len() as u64, move || coding.encode(&copy)).await;
+    let encoded = by_size(&call.tenant, plain.len() as u64, move || coding.encode(&copy)).await;
     let encoded = encoded.map_err(Problem::internal)?;
     if encoded.len() >= plain.len() {
         return Ok(Response::from_parts(parts, Body::from(plain)));
@@ -118,12 +119,12 @@ fn mark(headers: &mut HeaderMap, coding: Coding) {
     }
 }
 
-/// Returns the coding of the highest weight (RFC 9110, 12.5.3), and zstd among equals. The plain
-/// body wins only with a higher weight than both.
-fn preferred(headers: &HeaderMap) -> Option<Coding> {
+/// Returns the offered coding of the highest weight (RFC 9110, 12.5.3), and the last one among
+/// equals. The plain body wins only with a higher weight than all of them.
+fn preferred(headers: &HeaderMap, offered: &[Coding]) -> Option<Coding> {
     let any = weight(headers, "*");
     let plain = weight(headers, "identity").unwrap_or(0.0);
-    let codings = [Coding::Gzip, Coding::Zstd].into_iter();
+    let codings = offered.iter().copied();
     let weighed = codings.map(|coding| (coding, weight(headers, coding.name()).or(any).unwrap_or(0.0)));
     let accepted = weighed.filter(|(_, weight)| *weight > 0.0 && *weight >= plain);
     let best = accepted.max_by(|(_, left), (_, right)| left.total_cmp(right));
@@ -149,32 +150,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_coding_of_the_highest_weight_is_used() {
+    fn the_offered_coding_of_the_highest_weight_is_used() {
         let (gzip, zstd) = (Some(Coding::Gzip), Some(Coding::Zstd));
-        for (lines, expected) in [
-            (&[][..], None),
-            (&[""][..], None),
-            (&["gzip"][..], gzip),
-            (&["gzip, deflate, br, zstd"][..], zstd),
-            (&["GZip"][..], gzip),
-            (&["br", "gzip"][..], gzip),
-            (&["zstd;q=0.5, gzip;q=0.8"][..], gzip),
-            (&["zstd; q=0.5 , gzip;Q=0.5"][..], zstd),
-            (&["zstd;q=0, gzip;q=0.000"][..], None),
-            (&["gzip;q=much"][..], None),
-            (&["*"][..], zstd),
-            (&["*;q=0.1, zstd;q=0"][..], gzip),
-            (&["*;q=0"][..], None),
-            (&["identity, gzip;q=0.5"][..], None),
-            (&["identity, gzip"][..], gzip),
-            (&["identity;q=0"][..], None),
-            (&["gzipped, x-zstd"][..], None),
+        for (lines, expected, is_gzip_accepted) in [
+            (&[][..], None, false),
+            (&[""][..], None, false),
+            (&["gzip"][..], gzip, true),
+            (&["gzip, deflate, br, zstd"][..], zstd, true),
+            (&["GZip"][..], gzip, true),
+            (&["br", "gzip"][..], gzip, true),
+            (&["zstd"][..], zstd, false),
+            (&["zstd;q=0.5, gzip;q=0.8"][..], gzip, true),
+            (&["zstd; q=0.5 , gzip;Q=0.5"][..], zstd, true),
+            (&["zstd;q=0, gzip;q=0.000"][..], None, false),
+            (&["gzip;q=much"][..], None, false),
+            (&["*"][..], zstd, true),
+            (&["*;q=0.1, zstd;q=0"][..], gzip, true),
+            (&["*;q=0"][..], None, false),
+            (&["identity, gzip;q=0.5"][..], None, false),
+            (&["identity, gzip"][..], gzip, true),
+            (&["identity;q=0"][..], None, false),
+            (&["gzipped, x-zstd"][..], None, false),
         ] {
             let mut headers = HeaderMap::new();
             for line in lines {
                 headers.append(header::ACCEPT_ENCODING, HeaderValue::from_static(line));
             }
-            assert_eq!(preferred(&headers), expected, "{lines:?}");
+            let both = preferred(&headers, &[Coding::Gzip, Coding::Zstd]);
+            assert_eq!(both, expected, "{lines:?}");
+            assert_eq!(accepts_gzip(&headers), is_gzip_accepted, "{lines:?}");
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::lookups::{Freshness, LookUps, REFRESH_TIMEOUT};
 use super::problem::Problem;
+use crate::api_key::hash_secret;
 use store::keys::ApiKeyRecord;
 use store::{Store, StoreError};
 use values::session::Hash;
@@ -34,6 +35,14 @@ impl KeyCache {
             keys: LookUps::default(),
             open: Mutex::default(),
             key_was_made: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the valid key with the secret.
+    pub(super) async fn key_with_secret(&self, secret: &str) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+        match hash_secret(secret) {
+            Some(hash) => self.key(hash).await,
+            None => Ok(None),
         }
     }
 

@@ -15,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::{PathItemExt as _, routes};
 
 use super::auth::require_scope;
+use super::compression::compress;
 use super::console_sessions::ConsoleSessions;
 use super::console_settings::ConsoleSettings;
 use super::described::{complete, with_scope};
@@ -57,7 +58,8 @@ pub fn interface(
     let api = api(runs, mcp, openai, console.cloned(), limits);
     let scoped = |part: Part| {
         let state = (Arc::clone(&api), part.scope);
-        part.routes.route_layer(from_fn_with_state(state, require_scope))
+        let compressed = part.routes.route_layer(from_fn(compress));
+        compressed.route_layer(from_fn_with_state(state, require_scope))
     };
     let counted = |part: Part| Part {
         routes: part.routes.route_layer(from_fn(count_bytes)),
@@ -75,7 +77,7 @@ pub fn interface(
         .route_layer(timed)
         .merge(scoped(running()))
         .merge(scoped(following()))
-        .merge(mcp_routes(&api));
+        .merge(scoped(mcp_routes()));
     let pages = documentation().merge(console_pages());
     guarded(routes.merge(pages).merge(not_served()), api)
 }
@@ -280,11 +282,13 @@ parts! {
 }
 
 /// Makes the route of the Model Context Protocol. The scope depends on the message.
-fn mcp_routes(api: &Arc<Api>) -> Router<Arc<Api>> {
+fn mcp_routes() -> Part {
     let routes = Router::new().route("/mcp", post(mcp::serve_mcp));
-    // Clients often write the address like this.
-    let routes = routes.route("/mcp/", post(mcp::serve_mcp));
-    routes.route_layer(from_fn_with_state((Arc::clone(api), None), require_scope))
+    Part {
+        // Clients often write the address like this.
+        routes: routes.route("/mcp/", post(mcp::serve_mcp)),
+        scope: None,
+    }
 }
 
 /// Makes the routes of OpenAI's API that the service does not have, and whose last names another

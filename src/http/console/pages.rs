@@ -13,6 +13,7 @@ use tokio::fs;
 
 use super::files::{INDEX, embedded};
 use super::page_file::PageFile;
+use crate::http::compression::accepts_gzip;
 use crate::http::problem::Problem;
 use crate::http::state::Api;
 
@@ -24,7 +25,7 @@ pub(in crate::http) async fn page(
 ) -> Result<Response, Problem> {
     let name = target.path().strip_prefix("/console/").unwrap_or_default();
     Ok(match &api.console()?.directory {
-        None => embedded(name).respond(&headers),
+        None => embedded(name, accepts_gzip(&headers)).respond(&headers),
         Some(directory) => read(directory, name).await?.respond(&headers),
     })
 }
@@ -34,10 +35,10 @@ async fn read(directory: &Path, name: &str) -> Result<PageFile, Problem> {
     if is_plain(name)
         && let Ok(bytes) = fs::read(directory.join(name)).await
     {
-        return Ok(PageFile::new(name, bytes.into()));
+        return Ok(PageFile::plain(name, bytes.into()));
     }
     let bytes = fs::read(directory.join(INDEX)).await.map_err(Problem::internal)?;
-    Ok(PageFile::new(INDEX, bytes.into()))
+    Ok(PageFile::plain(INDEX, bytes.into()))
 }
 
 /// Returns whether a path leads to a file below the folder and not to a hidden one.

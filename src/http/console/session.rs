@@ -12,8 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api_key::hash_secret;
-use crate::http::auth::console_login;
+use crate::http::auth::{console_login, unknown_key};
 use crate::http::codes::ProblemCode;
 use crate::http::console_sessions::MAX_AGE;
 use crate::http::cookie::{FORGET, Transport, check_own_page};
@@ -127,11 +126,8 @@ pub(in crate::http) async fn log_in(
     let (bytes, _room) = read_open_body(request, &api, MAX_BODY).await?.into_parts();
     let LogIn { key } = decode_body(&bytes, &api.limits)?;
     query.finish()?;
-    let key = match hash_secret(key.expose_secret()) {
-        Some(hash) => api.keys.key(hash).await?,
-        None => None,
-    };
-    let key = key.ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))?;
+    let key = api.keys.key_with_secret(key.expose_secret()).await?;
+    let key = key.ok_or_else(unknown_key)?;
     let beginning = async { begin(&api, &key, transport).await.into_response() };
     Ok(limit_rate(&api, &key.tenant, false, beginning).await)
 }

@@ -19,7 +19,7 @@ on_every_store! {
 const CODINGS: &str = "gzip, zstd";
 
 /// A client that takes bodies as they are sent.
-fn client() -> Client {
+pub(super) fn client() -> Client {
     client_builder().unwrap().no_gzip().build().unwrap()
 }
 
@@ -28,7 +28,8 @@ async fn get(service: &Service, client: &Client, path: &str, accepted: &str) -> 
     read(request.header(header::ACCEPT_ENCODING, accepted)).await
 }
 
-fn decoded(answer: &Answer) -> Vec<u8> {
+/// Returns the body of a response, decompressed.
+pub(super) fn decoded(answer: &Answer) -> Vec<u8> {
     match answer.header("content-encoding") {
         "gzip" => {
             let mut plain = Vec::new();
@@ -48,7 +49,8 @@ async fn large_json_is_compressed_as_the_caller_accepts(service: &Service) {
     let made = service.post("/v1/sessions", &body).await.ok();
     let messages = session_path(&made, "/messages");
     let states = session_path(&made, "?include=context_state");
-    for path in [messages.as_str(), &states, "/v1/sessions"] {
+    let run = service.run_with(json!({"input": "x".repeat(12_000)})).await;
+    for path in [messages.as_str(), &states, "/v1/sessions", &run_path(&run, "")] {
         let plain = get(service, &client, path, "identity").await;
         assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""));
         assert_eq!(plain.header("vary"), "accept-encoding");

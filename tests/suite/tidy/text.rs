@@ -137,7 +137,7 @@ fn is_prose(line: &str, is_example: &mut bool) -> bool {
 fn code_files() -> Vec<PathBuf> {
     let roots = ["benches", "examples", "fuzz/fuzz_targets"].map(PathBuf::from);
     let roots = sources().into_iter().chain(test_folders()).chain(roots);
-    let files = roots.flat_map(|root| rust_files(&root));
+    let files = roots.flat_map(|root| rust_files(&root)).chain(["build.rs".into()]);
     // The words themselves stand here.
     files.filter(|file| !file.ends_with("tidy/text.rs")).collect()
 }

@@ -51,14 +51,32 @@ async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
 async fn versions_are_shown_to_administrators_alone(service: &Service) {
     let shown = service.get("/v1/agents/demo").await;
     service.run_with(json!({"agent": "demo", "input": "hi"})).await;
-    assert_eq!(service.rows("/v1/agents/demo/versions").await, [shown.clone()], "as a run used it");
-    service.put("/v1/agents/demo", &json!({"model": "mock/echo"})).await.ok();
+    assert_eq!(
+        service.rows("/v1/agents/demo/versions").await,
+        [shown.clone()],
+        "as a run used it"
+    );
+    service
+        .put("/v1/agents/demo", &json!({"model": "mock/echo"}))
+        .await
+        .ok();
     let rows = service.rows("/v1/agents/demo/versions").await;
     assert_eq!(column(&json!(rows), "configured"), [&Value::Null, &json!(true)]);
-    for (name, code) in [("none", "agent_not_found"), ("a%20b", "agent_not_found"), ("demo", "missing_scope")] {
-        let (_, key) = service.make_key("default", &[if name == "demo" { Scope::RunsWrite } else { Scope::Admin }]).await;
+    for (name, code) in [
+        ("none", "agent_not_found"),
+        ("a%20b", "agent_not_found"),
+        ("demo", "missing_scope"),
+    ] {
+        let (_, key) = service
+            .make_key(
+                "default",
+                &[if name == "demo" { Scope::RunsWrite } else { Scope::Admin }],
+            )
+            .await;
         let path = format!("/v1/agents/{name}/versions");
-        read(service.request(Method::GET, &path).bearer_auth(&key)).await.assert_problem(code);
+        read(service.request(Method::GET, &path).bearer_auth(&key))
+            .await
+            .assert_problem(code);
     }
 }
 

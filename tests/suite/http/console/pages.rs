@@ -1,23 +1,31 @@
-//! The pages of the console: every file with its type and its tag, and one page for all views.
+//! The pages of the console: every file in both forms with its type and its tag, and one page for
+//! all views.
 
 use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::{Method, header};
+use reqwest::{Client, Method, RequestBuilder, header};
 use ring::digest::{SHA256, digest};
 
+use crate::http::compression::{client, decoded};
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};
 
-/// Addresses of views, and of no files.
-const VIEWS: [&str; 5] = [
+/// The codings that browsers accept.
+const BROWSER: &str = "gzip, deflate, br, zstd";
+
+/// Addresses of views, and of no files that are served.
+const VIEWS: [&str; 8] = [
     "/console",
     "/console/",
     "/console/runs/0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11?at=3.1",
     "/console/sessions/x/files/src/app.js",
     "/console/session/",
+    "/console/README.md",
+    "/console/types.d.ts",
+    "/console/tests/list.test.js",
 ];
 
 /// Addresses that would lead out of the folder if their parts were followed.
@@ -60,12 +68,24 @@ fn media_type(path: &str) -> &'static str {
     }
 }
 
-/// Checks what all files have in common.
+/// Makes a request, to which `accepted` adds the codings that the caller accepts.
+fn request(service: &Service, client: &Client, method: Method, path: &str, accepted: Option<&str>) -> RequestBuilder {
+    let request = client.request(method, format!("http://{}{path}", service.address));
+    match accepted {
+        Some(codings) => request.header(header::ACCEPT_ENCODING, codings),
+        None => request,
+    }
+}
+
+/// Checks what all files have in common, in the form that was sent.
 fn assert_served(answer: &Answer, path: &str, bytes: &[u8]) {
     assert_eq!(answer.status, 200, "{path}");
-    assert!(answer.body == bytes, "{path}");
-    assert_eq!(answer.header("etag"), format!("\"{}\"", blake3::hash(bytes)), "{path}");
+    assert!(decoded(answer) == bytes, "{path}");
+    // The tag names the bytes as they are sent.
+    let tag = format!("\"{}\"", blake3::hash(&answer.body));
+    assert_eq!(answer.header("etag"), tag, "{path}");
     for (name, value) in [
+        ("vary", "accept-encoding"),
         ("cache-control", "no-cache"),
         ("x-content-type-options", "nosniff"),
         ("x-frame-options", "DENY"),
@@ -78,44 +98,46 @@ fn assert_served(answer: &Answer, path: &str, bytes: &[u8]) {
 }
 
 #[tokio::test]
-async fn every_file_is_served_with_its_type_and_its_tag() {
+async fn every_file_is_served_in_both_forms_with_its_type_and_its_tag() {
     let service = Service::start().await;
+    let client = client();
     let files = files("");
     assert!(files.len() > 10, "{files:?}");
     for file in files {
         let path = format!("/console/{file}");
         let bytes = fs::read(folder().join(&file)).unwrap();
-        let answer = service.try_get(&path).await;
-        assert_served(&answer, &path, &bytes);
-        assert_eq!(answer.header("content-type"), media_type(&file), "{path}");
-        let tag = answer.header("etag").to_owned();
-        let again = service.request(Method::GET, &path).header(header::IF_NONE_MATCH, &tag);
-        let again = read(again).await;
-        assert_eq!(
-            (again.status.as_u16(), again.header("etag")),
-            (304, tag.as_str()),
-            "{path}"
-        );
-        assert_eq!(again.header("cache-control"), "no-cache", "{path}");
-        assert!(again.body.is_empty(), "{path}");
-        let stale = service
-            .request(Method::GET, &path)
-            .header(header::IF_NONE_MATCH, "\"0\"");
-        assert_served(&read(stale).await, &path, &bytes);
-        let head = read(service.request(Method::HEAD, &path)).await;
-        assert_eq!(head.header("content-length"), bytes.len().to_string(), "{path}");
-        assert_eq!(
-            (head.status.as_u16(), head.header("etag")),
-            (200, tag.as_str()),
-            "{path}"
-        );
+        let mut other_tag = "\"0\"".to_owned();
+        for (accepted, coding) in [(None, ""), (Some(BROWSER), "gzip")] {
+            let request = |method| request(&service, &client, method, &path, accepted);
+            // The tag of the other form is none of this one.
+            let answer = read(request(Method::GET).header(header::IF_NONE_MATCH, &other_tag)).await;
+            assert_served(&answer, &path, &bytes);
+            assert_eq!(answer.header("content-encoding"), coding, "{path}");
+            assert_eq!(answer.header("content-type"), media_type(&file), "{path}");
+            let tag = answer.header("etag").to_owned();
+            let again = read(request(Method::GET).header(header::IF_NONE_MATCH, &tag)).await;
+            assert_eq!((again.status.as_u16(), again.header("etag")), (304, &*tag), "{path}");
+            assert_eq!(again.header("cache-control"), "no-cache", "{path}");
+            assert_eq!(again.header("vary"), "accept-encoding", "{path}");
+            assert!(again.body.is_empty(), "{path}");
+            let head = read(request(Method::HEAD)).await;
+            let length = answer.body.len().to_string();
+            assert_eq!(head.header("content-length"), length, "{path}");
+            assert_eq!((head.status.as_u16(), head.header("etag")), (200, &*tag), "{path}");
+            other_tag = tag;
+        }
     }
+    // A caller that accepts other codings alone gets the plain form.
+    let plain = request(&service, &client, Method::GET, "/console/app.js", Some("br, zstd"));
+    let plain = read(plain).await;
+    assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""));
     service.finish().await;
 }
 
 #[tokio::test]
 async fn all_views_are_the_page_with_a_policy_for_its_import_map() {
     let service = Service::start().await;
+    let client = client();
     let page = fs::read_to_string(folder().join("index.html")).unwrap();
     let (_, rest) = page.split_once("<script type=\"importmap\">").unwrap();
     let (map, rest) = rest.split_once("</script>").unwrap();
@@ -127,10 +149,12 @@ async fn all_views_are_the_page_with_a_policy_for_its_import_map() {
          require-trusted-types-for 'script'; trusted-types 'none'"
     );
     for path in VIEWS {
-        let answer = service.try_get(path).await;
-        assert_served(&answer, path, page.as_bytes());
-        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
-        assert_eq!(answer.header("content-security-policy"), policy, "{path}");
+        for accepted in [None, Some(BROWSER)] {
+            let answer = read(request(&service, &client, Method::GET, path, accepted)).await;
+            assert_served(&answer, path, page.as_bytes());
+            assert_eq!(answer.header("content-type"), "text/html; charset=utf-8", "{path}");
+            assert_eq!(answer.header("content-security-policy"), policy, "{path}");
+        }
     }
     // Files have no inline scripts, so their policy allows none.
     let script = service.try_get("/console/app.js").await;
@@ -172,8 +196,10 @@ async fn no_address_leads_out_of_the_folder() {
     // A changed file is there at once.
     for text in ["one", "two"] {
         fs::write(folder.join("parts/a.js"), text).unwrap();
-        let answer = service.try_get("/console/parts/a.js").await;
+        let path = "/console/parts/a.js";
+        let answer = read(request(&service, &client(), Method::GET, path, Some(BROWSER))).await;
         assert_served(&answer, "a.js", text.as_bytes());
+        assert_eq!(answer.header("content-encoding"), "");
         assert_eq!(answer.header("content-type"), "text/javascript; charset=utf-8");
     }
     service.finish().await;

@@ -130,7 +130,12 @@ async fn versions_list_from_the_newest(fixture: Fixture) {
     // The last two are of the same time, and equal definitions are stored once.
     for (prompt, seconds) in [("1", 0), ("2", 1), ("3", 2), ("4", 2), ("1", 3)] {
         let time = at + TimeDelta::seconds(seconds);
-        stored.push(store.agent_put(tenant_id, &definition("a", prompt), time).await.unwrap());
+        stored.push(
+            store
+                .agent_put(tenant_id, &definition("a", prompt), time)
+                .await
+                .unwrap(),
+        );
     }
     let again = stored.pop();
     assert_eq!(again.as_ref(), stored.first());
@@ -151,7 +156,11 @@ async fn versions_list_from_the_newest(fixture: Fixture) {
         }
         assert_eq!((&seen, count), (&stored, pages));
     }
-    let page = AgentPage { after: None, limit: 9, bytes: usize::MAX };
+    let page = AgentPage {
+        after: None,
+        limit: 9,
+        bytes: usize::MAX,
+    };
     for (tenant_id, name) in [(&tenant("other"), "a"), (tenant_id, "c"), (tenant_id, "a\u{0}")] {
         let none = store.agent_version_list(tenant_id, name, &page).await.unwrap();
         assert_eq!((none.agents, none.is_last), (Vec::new(), true), "{name:?}");
