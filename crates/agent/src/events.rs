@@ -86,6 +86,7 @@ pub enum AgentEvent {
         step_id: StepId,
         /// When it began.
         #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+        #[serde(serialize_with = "values::clock::write_time")]
         started_at: Timestamp,
         /// The run that has left the step open, if the execution begins with answers to its calls.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,7 +137,7 @@ pub enum AgentEvent {
         /// The parts of the request that the provider refused and that later requests leave out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
-        /// The number of attempts: more than 1 after retries.
+        /// The number of attempts that have begun: more than 1 after retries.
         attempts: u32,
         /// The duration, in milliseconds.
         duration_ms: i64,

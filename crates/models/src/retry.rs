@@ -141,11 +141,15 @@ struct Attempts<D, A> {
 
 impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        if let Some(delay) = self.pause.take() {
-            self.policy.pauses.pause(delay).await;
-        }
         if self.current.is_none() {
+            let pause = self.pause.take();
+            if let Some(delay) = pause {
+                self.policy.pauses.pause(delay).await;
+            }
             self.current = Some(self.attempt.as_ref()?());
+            if pause.is_some() {
+                return Some(Ok(ModelEvent::AttemptBegun));
+            }
         }
         let failure = match self.current.as_mut()?.next().await? {
             Ok(event) => {
@@ -222,19 +226,36 @@ mod tests {
         Err(AttemptError::judged(error))
     }
 
-    /// Plays the attempts, and returns the results that are passed on, and the delays.
-    fn items(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<Result<ModelEvent, ModelError>>, Vec<u64>) {
-        let settings = RetrySettings {
+    /// Pauses that never end.
+    #[derive(Debug)]
+    struct Endless;
+
+    impl Pauses for Endless {
+        fn share(&self) -> f64 {
+            1.0
+        }
+
+        fn pause(&self, _: Duration) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn settings() -> RetrySettings {
+        RetrySettings {
             max_retries: 3,
             base_delay: Duration::from_millis(100),
             max_delay: Duration::from_millis(300),
-        };
+        }
+    }
+
+    /// Plays the attempts, and returns the results that are passed on, and the delays.
+    fn items(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<Result<ModelEvent, ModelError>>, Vec<u64>) {
         let pauses = Arc::new(Recorded {
             share,
             ..Recorded::default()
         });
         let attempts = Mutex::new(VecDeque::from(attempts));
-        let stream = Retry::new(settings, Arc::clone(&pauses) as Arc<dyn Pauses>)
+        let stream = Retry::new(settings(), Arc::clone(&pauses) as Arc<dyn Pauses>)
             .run(move || stream::iter(attempts.lock().unwrap().pop_front().expect("one attempt too many")).boxed());
         let items = futures_util::FutureExt::now_or_never(stream.collect()).unwrap();
         let delays = pauses.delays.lock().unwrap().clone();
@@ -249,7 +270,7 @@ mod tests {
         for item in items {
             match item {
                 Ok(ModelEvent::TextDelta { text }) => texts.push(text),
-                Ok(ModelEvent::AttemptFailed { .. }) => {}
+                Ok(ModelEvent::AttemptFailed { .. } | ModelEvent::AttemptBegun) => {}
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => class = Some(error.class),
             }
@@ -301,13 +322,17 @@ mod tests {
         ];
         let (items, delays) = items(0.0, attempts);
         let events: Vec<_> = items.iter().flatten().cloned().collect();
+        let begun = ModelEvent::AttemptBegun;
         let expected = [
             counts(1),
             counts(10),
             failed(10),
+            begun.clone(),
             failed(0),
+            begun.clone(),
             counts(3),
             failed(3),
+            begun,
             counts(4),
             said("half"),
         ];
@@ -317,6 +342,20 @@ mod tests {
             (1, 3),
             "the last failure is the end"
         );
+    }
+
+    #[test]
+    fn no_attempt_begins_during_a_pause() {
+        let attempts = Mutex::new(VecDeque::from([vec![fails(ModelErrorClass::Server, Some(500), None)]]));
+        let mut stream = Retry::new(settings(), Arc::new(Endless))
+            .run(move || stream::iter(attempts.lock().unwrap().pop_front().expect("one attempt too many")).boxed());
+        let failed = futures_util::FutureExt::now_or_never(stream.next()).unwrap();
+        assert!(
+            matches!(failed, Some(Ok(ModelEvent::AttemptFailed { .. }))),
+            "{failed:?}"
+        );
+        let paused = futures_util::FutureExt::now_or_never(stream.next());
+        assert!(paused.is_none(), "{paused:?}");
     }
 
     #[test]

@@ -69,7 +69,10 @@ impl<'a> Deltas<'a> {
                     arguments,
                 }
             }
-            ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. } | ModelEvent::Completed(_) => return false,
+            ModelEvent::Usage(_)
+            | ModelEvent::AttemptFailed { .. }
+            | ModelEvent::AttemptBegun
+            | ModelEvent::Completed(_) => return false,
         };
         self.sink.emit(event);
         true

@@ -32,7 +32,7 @@ pub(super) struct PartialCompletion {
 /// The attempts of a request, and the time at which its completion began to arrive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
-    /// The number of attempts so far.
+    /// The number of attempts that have begun.
     pub(super) attempts: u32,
     /// When the first piece of the completion arrived. A count of tokens is not a piece of it.
     pub(super) first_token_at: Option<Timestamp>,
@@ -78,12 +78,19 @@ impl PartialCompletion {
             ModelEvent::AttemptFailed { usage } => {
                 self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
+                ""
+            }
+            ModelEvent::AttemptBegun => {
                 self.arrival.attempts = self.arrival.attempts.saturating_add(1);
                 ""
             }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => "",
         };
-        if !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. }) {
+        let is_piece = !matches!(
+            event,
+            ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. } | ModelEvent::AttemptBegun
+        );
+        if is_piece {
             self.arrival.first_token_at.get_or_insert_with(now);
         }
         self.chars += chars_at_least(delta);

@@ -73,8 +73,8 @@ pub trait Model: Send + Sync + fmt::Debug {
     /// ends the call.
     ///
     /// The stream may retry an attempt that fails before any output. It emits
-    /// [`ModelEvent::AttemptFailed`] before each retry. After the first output, an error ends the
-    /// stream.
+    /// [`ModelEvent::AttemptFailed`] before the pause, and [`ModelEvent::AttemptBegun`] after it.
+    /// After the first output, an error ends the stream.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 
     /// Returns how the provider is asked for structured output. Only a native provider receives a
@@ -187,11 +187,13 @@ pub enum ModelEvent {
     },
     /// The usage so far: a snapshot that replaces earlier ones.
     Usage(Usage),
-    /// An attempt failed before any output and is retried. Later counts exclude its usage.
+    /// An attempt failed before any output and is to be retried. Later counts exclude its usage.
     AttemptFailed {
         /// The usage of the attempt.
         usage: Usage,
     },
+    /// Another attempt begins, after the pause that follows a failed one.
+    AttemptBegun,
     /// The whole completion; the last event.
     Completed(Box<ModelResponse>),
 }

@@ -18,7 +18,8 @@ pub struct ApprovalView {
     run_id: RunId,
     /// The session that it has published. The run that answers continues it.
     session_id: SessionId,
-    /// The thread that the run has continued and moved.
+    /// The thread that the run moved to its session when it ended. Null if it moved none, such as a
+    /// fork. The thread may have been moved again since then.
     thread: Option<ThreadName>,
     /// The name of the agent.
     agent: String,
@@ -45,7 +46,7 @@ impl ApprovalView {
         Some(Self {
             run_id: run.summary.run_id,
             session_id: run.summary.session_id,
-            thread: run.summary.thread,
+            thread: run.summary.moved_thread().cloned(),
             agent: run.summary.agent,
             agent_version: run.summary.agent_version,
             asked_at,

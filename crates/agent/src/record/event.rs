@@ -23,6 +23,7 @@ pub struct RunEvent {
     /// The run.
     pub run_id: RunId,
     /// When it happened.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub time: Timestamp,
     /// The content of the event.
     #[serde(flatten)]

@@ -153,10 +153,13 @@ pub struct RunSummary {
     /// The caller's key-value pairs.
     pub metadata: Object,
     /// When it was accepted.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub created_at: Timestamp,
     /// When its work began.
+    #[serde(serialize_with = "values::clock::write_some_time")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
+    #[serde(serialize_with = "values::clock::write_some_time")]
     pub completed_at: Option<Timestamp>,
 }
 
@@ -193,6 +196,11 @@ impl RunSummary {
     /// Returns whether the run has published its session.
     pub fn has_session(&self) -> bool {
         self.publishes && self.status.has_session()
+    }
+
+    /// Returns the thread that the run moved to its session when it ended.
+    pub fn moved_thread(&self) -> Option<&ThreadName> {
+        self.thread.as_ref().filter(|_| self.thread_moved == Some(true))
     }
 
     /// Records when the work began, never before the run was accepted. Clocks of machines differ

@@ -40,9 +40,11 @@ pub struct StepRecord {
     pub provider_tool_calls: BTreeMap<String, u64>,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
     pub started_at: Timestamp,
     /// When it ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
     pub completed_at: Timestamp,
     /// The duration, in milliseconds.
     pub duration_ms: i64,
@@ -84,9 +86,11 @@ pub struct ToolExecutionRecord {
     pub is_foreign: bool,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
     pub started_at: Timestamp,
     /// When it ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
     pub completed_at: Timestamp,
     /// The duration, in milliseconds.
     pub duration_ms: i64,

@@ -64,12 +64,15 @@ pub struct RunSummaryView {
     metadata: Object,
     /// When the run was accepted.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
     created_at: Timestamp,
     /// When the work of the run began.
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    #[serde(serialize_with = "values::clock::write_some_time")]
     started_at: Option<Timestamp>,
     /// When the run ended.
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    #[serde(serialize_with = "values::clock::write_some_time")]
     completed_at: Option<Timestamp>,
     /// How long the run worked, in milliseconds.
     duration_ms: Option<i64>,

@@ -57,9 +57,11 @@ pub struct ExecutionState {
     /// The status.
     pub status: ExecutionStatus,
     /// When it began.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub started_at: Timestamp,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "values::clock::write_some_time")]
     pub completed_at: Option<Timestamp>,
     /// Completed steps, oldest first.
     #[serde(default)]

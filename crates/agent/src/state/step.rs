@@ -157,8 +157,10 @@ pub struct StepExecution {
     #[serde(default)]
     pub continuation: ExecutionContinuation,
     /// When it began.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub started_at: Timestamp,
     /// When it ended.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub completed_at: Timestamp,
     /// Unknown fields that a later version stored in it and its parts; see [`Unread`].
     #[serde(skip)]

@@ -29,8 +29,10 @@ pub struct ToolExecution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AgentError>,
     /// When it began.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub started_at: Timestamp,
     /// When it ended.
+    #[serde(serialize_with = "values::clock::write_time")]
     pub completed_at: Timestamp,
     /// The maker of the result: the tool, or a hook in its place.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -57,6 +57,7 @@ pub struct Message {
     pub metadata: Object,
     /// When the message entered the history.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "crate::clock::write_time")]
     pub created_at: Timestamp,
     /// Unknown fields that a later version stored; see [`Unread`].
     #[serde(skip)]

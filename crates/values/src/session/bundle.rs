@@ -95,6 +95,7 @@ pub struct SessionHead {
     pub has_files_changed: bool,
     /// When the session was made.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "crate::clock::write_time")]
     pub created_at: Timestamp,
     /// Where its newest messages are stored.
     #[serde(skip)]

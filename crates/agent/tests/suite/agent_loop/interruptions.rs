@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent::AgentEvent;
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionStatus, FinishReason, StopReason};
 use chrono::TimeDelta;
@@ -46,6 +47,26 @@ async fn a_cancelled_completion_retains_its_text_without_unfinished_calls() {
     let response = state.last_step().unwrap().response.clone().unwrap();
     assert_eq!(response.finish_reason, FinishReason::Interrupted);
     assert!(state.errors().is_empty());
+}
+
+/// The run is cancelled in the first attempt, in the pause after it, and in the second attempt.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_counts_from_its_beginning_on() {
+    let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 0) });
+    let begun = Beat::Event(ModelEvent::AttemptBegun);
+    for (beats, expected) in [
+        (vec![Beat::Hang], 1),
+        (vec![failed.clone(), Beat::Hang], 1),
+        (vec![failed, begun, Beat::Hang], 2),
+    ] {
+        let setup = Setup::new([beats]);
+        run_and_cancel(&setup, 50).await;
+        let responded = setup.events.events().into_iter().filter_map(|event| match event {
+            AgentEvent::ModelResponded { attempts, .. } => Some(attempts),
+            _ => None,
+        });
+        assert_eq!(responded.collect::<Vec<_>>(), [expected]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
