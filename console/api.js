@@ -107,11 +107,14 @@ export async function stream(path, stop, onEvent) {
   }
 }
 
-/** Writes a request as a command for a shell. @param {Call} call */
-export function curl({ method, path, body, key }) {
+/**
+ * Writes a request as a command for a shell.
+ * @param {Call} call @param {string[]} authorization The words that give the key of the caller.
+ */
+export function curl({ method, path, body, key }, authorization) {
   const words = ['curl -sS'];
   if (method !== 'GET' && !(method === 'POST' && body !== undefined)) words.push(`-X ${method}`);
-  words.push(quote(location.origin + path), '-H "authorization: Bearer $KEY"');
+  words.push(quote(location.origin + path), ...authorization);
   if (key) words.push(`-H ${quote(`idempotency-key: ${key}`)}`);
   if (body !== undefined) words.push("-H 'content-type: application/json'", `-d ${quote(JSON.stringify(body))}`);
   return words.join(' \\\n  ');

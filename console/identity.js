@@ -6,7 +6,9 @@ import { signal } from '@preact/signals';
 import { get, needsKey, send } from './api.js';
 import { reloadOthers } from './live.js';
 
-/** @typedef {{ tenant: string, scopes: string[], key: { label?: string | null } | null }} Me */
+/**
+ * @typedef {{ tenant: string, requires_key: boolean, scopes: string[], key: { label?: string | null } | null }} Me
+ */
 
 export const me = signal(/** @type {Me | null} */ (null));
 export const service = signal(/** @type {{ version?: string } | null} */ (null));
@@ -23,6 +25,9 @@ export async function readIdentity() {
 
 /** Whether a scope is missing. Before the scopes are known, none is. @param {string} scope */
 export const lacks = (scope) => me.value !== null && !['admin', scope].some((one) => me.value?.scopes.includes(one));
+
+/** Returns the words that give curl the key of the caller. A service without keys needs none. */
+export const authorization = () => (me.value?.requires_key === false ? [] : ['-H "authorization: Bearer $KEY"']);
 
 /** @param {string} key */
 export async function logIn(key) {

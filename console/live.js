@@ -1,6 +1,7 @@
 // @ts-check
 // What changes while the page is open. HTTP/1.1 allows six connections for all tabs together, so one tab reads the
-// changes of the tenant for all of them, and only a tab in view reads the events of its run.
+// changes of the tenant for all of them, and only tabs in view read the events of their runs. If more of them are in
+// view than there are places, they take turns.
 
 import { signal } from '@preact/signals';
 import { pause, Problem, stream } from './api.js';
@@ -12,6 +13,11 @@ import { emptyState, fold } from './logic/events.js';
 
 /** How long a tab may be hidden before it closes the stream of its run. */
 const HIDDEN = 30_000;
+/** How many tabs read events at the same time. The other connections are for the changes and for requests. */
+const STREAMS = 3;
+/** How long a tab reads events while others wait for a place. */
+const TURN = 2000;
+const PLACE = 'agent-runtime-console-events-';
 const MAX_PAUSE = 10_000;
 
 /** @type {Set<(change: Change | null) => void>} */
@@ -34,20 +40,26 @@ export function onChange(listener) {
   return () => void listeners.delete(listener);
 }
 
-/** Calls a function when other calls may be open, at most once per second. @param {() => void} listener */
+/**
+ * Calls a function when other calls may be open, at most once per second: after a change, and each minute, since calls
+ * expire without one.
+ * @param {() => void} listener
+ */
 export function onCallsChange(listener) {
   let timer = 0;
   const later = () => {
     timer = 0;
     listener();
   };
+  const minutes = setInterval(() => document.hidden || later(), 60_000);
   const forget = onChange((change) => {
-    const statuses = ['waiting', 'answered', 'failed', 'cancelled'];
-    const isOther = change && change.type !== 'session.removed' && !statuses.includes(change.data.status ?? '');
+    const isOfCalls = ['waiting', 'answered'].includes(change?.data.status ?? '');
+    const isOther = change && change.type !== 'session.removed' && !isOfCalls;
     if (!isOther) timer ||= window.setTimeout(later, 1000);
   });
   return () => {
     clearTimeout(timer);
+    clearInterval(minutes);
     forget();
   };
 }
@@ -124,13 +136,18 @@ export function followRun(run, after, onEvent) {
   const read = async () => {
     for (let wait = 500; !end.signal.aborted && !state.end; wait = Math.min(2 * wait, MAX_PAUSE)) {
       await visible(end.signal);
-      open = new AbortController();
       channel.postMessage({ opened: run });
-      await stream(`/v1/runs/${run}/events?after=${state.last || after}`, open.signal, (event) => {
-        fold(state, event);
-        onEvent(event);
-        wait = 500;
-      }).catch(() => {});
+      await takeTurn(end.signal, async (over) => {
+        if (document.hidden || end.signal.aborted) return;
+        open = new AbortController();
+        const either = AbortSignal.any([open.signal, over]);
+        await stream(`/v1/runs/${run}/events?after=${state.last || after}`, either, (event) => {
+          fold(state, event);
+          onEvent(event);
+          wait = 500;
+        }).catch(() => {});
+        if (over.aborted) wait = 250;
+      });
       if (!state.end) await pause(wait, end.signal);
     }
   };
@@ -138,6 +155,31 @@ export function followRun(run, after, onEvent) {
   document.addEventListener('visibilitychange', onVisibility);
   read().catch(() => {}).finally(stop);
   return { state, stop };
+}
+
+/**
+ * Waits for a place among the tabs that read events, and reads. When other tabs wait, the turn is soon over.
+ * @param {AbortSignal} stop Ends the wait. @param {(over: AbortSignal) => Promise<void>} read
+ */
+async function takeTurn(stop, read) {
+  const over = new AbortController();
+  // Web Locks need https or loopback.
+  if (!navigator.locks) return read(over.signal);
+  const taken = new AbortController();
+  const hold = async () => {
+    // Two places may become free at the same time.
+    if (taken.signal.aborted) return;
+    taken.abort();
+    const timer = setInterval(async () => {
+      const { pending = [] } = await navigator.locks.query();
+      if (pending.some(({ name }) => name?.startsWith(PLACE))) over.abort();
+    }, TURN);
+    await read(over.signal).finally(() => clearInterval(timer));
+  };
+  const signal = AbortSignal.any([stop, taken.signal]);
+  const places = Array.from({ length: STREAMS }, (_, place) => PLACE + place);
+  await Promise.allSettled(places.map((name) => navigator.locks.request(name, { signal }, hold)));
+  return undefined;
 }
 
 /** Waits until the tab is in view. @param {AbortSignal} stop */

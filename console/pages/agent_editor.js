@@ -41,7 +41,7 @@ export function Editor({ path, definition, version, onStored }) {
   };
   const isChanged = text !== start || version === null;
   return html`<section class="card" aria-label="Definition"><header><h2>Definition</h2>
-      <a class="link" href="/docs/guides/agents#all-fields">All fields</a><span class="grow"></span>
+      <a class="link" href="/docs/agents#all-fields">All fields</a><span class="grow"></span>
       ${text !== start && html`<${Button} onClick=${() => onInput({ target: { value: start } })}>Undo<//>`}
       <${Button} kind="primary" name="check" disabled=${!value || !isChanged || lacks('admin')}
         title=${lacks('admin') ? 'Your key lacks the scope admin' : ''}

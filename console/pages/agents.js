@@ -121,15 +121,23 @@ const factsOf = (agent) => ({
 function Versions({ path, agent }) {
   const list = useList(`${path}/versions`, VERSIONS);
   const older = list.rows.filter(({ version }) => version !== agent.version);
-  if (!older.length) return null;
-  const row = (old) => {
-    const changes = changedFields(definitionOf(old), definitionOf(agent));
-    return html`<details key=${old.version}><summary><code title=${old.version}>${old.version.slice(0, 7)}</code>
-        stored <${Age} of=${old.created_at} /> ago
-        <span class="muted"> ${changes.map(({ path: field }) => plain(field)).join(', ') || 'equal'}</span></summary>
-      ${changes.map((change) => html`<${FileBox} key=${change.path} ...${change} />`)}</details>`;
-  };
+  if (!older.length && !list.next && !list.problem) return null;
   return html`<section class="card" aria-label="Versions"><header><h2>Older versions</h2>
       <span class="muted">and what has changed since</span></header>
-    <div class="pad">${older.map(row)}<${More} list=${list} /></div></section>`;
+    <div class="pad"><${ProblemBox} problem=${list.problem} />
+      ${older.map((old) => html`<${Version} key=${old.version} old=${old} agent=${agent} />`)}
+      <${More} list=${list} /></div></section>`;
+}
+
+/**
+ * An older version. One at a time is open, and a closed one draws no differences.
+ * @param {{ old: any, agent: any }} properties
+ */
+function Version({ old, agent }) {
+  const [isOpen, setOpen] = useState(false);
+  const changes = changedFields(definitionOf(old), definitionOf(agent));
+  return html`<details name="version" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary><code title=${old.version}>${old.version.slice(0, 7)}</code> stored <${Age} of=${old.created_at} /> ago
+      <span class="muted"> ${changes.map(({ path }) => plain(path)).join(', ') || 'equal'}</span></summary>
+    ${isOpen && changes.map((change) => html`<${FileBox} key=${change.path} ...${change} />`)}</details>`;
 }

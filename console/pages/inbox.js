@@ -2,81 +2,128 @@
 // The inbox: calls that wait for a person, next deadline first, with what their run did before.
 
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { get } from '../api.js';
 import { useKeys } from '../keys.js';
 import { onCallsChange } from '../live.js';
 import { count, short, span, usd } from '../logic/format.js';
-import { firstLine, json, plain } from '../logic/text.js';
+import { firstLine, isShort, json, plain } from '../logic/text.js';
 import { storedStep } from '../logic/timeline.js';
-import { Answers } from '../parts/answers.js';
+import { Answers, Several } from '../parts/answers.js';
 import { icon } from '../parts/icons.js';
 import { Page, said } from '../parts/page.js';
 import { Age, ProblemBox, Requests, useClock, useRead } from '../parts/ui.js';
 import { address, go, setQuery } from '../router.js';
 
 /** @import { Approval, Run } from '../types.d.ts' */
-/** @typedef {{ id: string, run: any, title: string, line: string, at: string, note: any, isOpen: boolean }} Item */
+/**
+ * A row. Those of the same kind may be answered together; an empty kind may not.
+ * @typedef {{ id: string, run: any, title: string, line: string, at: string, note: any, isOpen: boolean,
+ *   kind: string }} Item
+ */
 
 const LISTS = {
-  open: { name: 'Open', path: '/v1/approvals?limit=100', words: 'waiting' },
-  programs: { name: 'For programs', path: '/v1/approvals?kind=client&limit=100', words: 'waiting' },
+  open: { name: 'Open', path: '/v1/approvals?limit=100', words: 'waiting', read: readCalls },
+  programs: { name: 'For programs', path: '/v1/approvals?kind=client&limit=100', words: 'waiting', read: readCalls },
   answered: { name: 'Answered', path: '/v1/runs?status=answered&limit=50', words: 'answered' },
 };
 /** How many of the last steps of a run are shown before its call. */
 const BEFORE = 20;
+/** The most pages of open calls that are read. */
+const PAGES = 10;
+
+/**
+ * Reads open calls. The list is newest first, but the oldest of them may be the next to expire.
+ * @param {string} path @param {AbortSignal} [stop]
+ */
+async function readCalls(path, stop) {
+  const list = await get(path, stop);
+  for (let pages = 1; list.next_cursor && pages < PAGES; pages++) {
+    const { data, next_cursor: next } = await get(`${path}&cursor=${list.next_cursor}`, stop);
+    Object.assign(list, { data: [...list.data, ...data], next_cursor: next });
+  }
+  return list;
+}
 
 export function Inbox() {
   const [version, setVersion] = useState(0);
   useEffect(() => onCallsChange(() => setVersion((old) => old + 1)), []);
   const { query } = address.value;
   const show = LISTS[query.get('show') ?? 'open'] ?? LISTS.open;
-  const list = useRead(show.path, version);
+  const list = useRead(show.path, version, show.read);
   /** @type {Item[]} */
   const items = (list.value?.data ?? []).map(show === LISTS.answered ? answeredItem : openItem).sort(byDeadline);
-  const selected = items.find((item) => item.id === query.get('at')) ?? items[0];
-  const at = items.indexOf(selected);
+  const id = query.get('at');
+  const at = items.findIndex((item) => item.id === id);
+  // What is shown stays until the reader moves, or a click might answer another call.
+  const held = useRef(items[at]);
+  if (at >= 0) held.current = items[at];
+  const selected = held.current?.id === id ? held.current : null;
+  const isGone = id && at < 0 && list.value && show.read;
+  useLayoutEffect(() => {
+    if (!id && items.length) setQuery({ at: items[0].id });
+  });
   const move = (to) => items[to] && setQuery({ at: items[to].id });
+  const [marked, setMarked] = useState(/** @type {Item[]} */ ([]));
+  const isMarked = (item) => marked.some(({ id }) => id === item.id);
+  const mayMark = ({ kind }) => kind && (!marked.length || marked[0].kind === kind);
+  /** Whether an item is marked; null if it can't be. */
+  const markOf = (item) => isMarked(item) || (mayMark(item) ? false : null);
+  const mark = (item) => {
+    if (isMarked(item)) setMarked(marked.filter(({ id }) => id !== item.id));
+    else if (mayMark(item)) setMarked([...marked, item]);
+  };
   useKeys([
     { keys: 'j', does: 'Next row', run: () => move(at + 1) },
     { keys: 'k', does: 'Previous row', run: () => move(at - 1) },
+    // For the list of keys: the list of calls handles it.
+    { keys: 'Space', does: 'In the list: mark the call, to answer it with others', run: () => {} },
   ]);
   const onKeyDown = (event) => {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-    if (to === undefined) return;
+    if (to !== undefined) move(to);
+    else if (event.key === ' ' && at >= 0) mark(items[at]);
+    else return;
     event.preventDefault();
-    move(to);
   };
   const tabs = Object.entries(LISTS).map(([id, { name }]) => html`<button key=${id} type="button"
     aria-pressed=${LISTS[id] === show}
-    onClick=${() => setQuery({ show: id === 'open' ? null : id, at: null })}>${name}</button>`);
-  const total = list.value?.total ?? items.length;
-  const status = list.value && html`<span class="muted">${total}${total === 1000 && ' or more'} ${show.words}</span>`;
+    onClick=${() => (setMarked([]), setQuery({ show: id === 'open' ? null : id, at: null }))}>${name}</button>`);
+  const status = list.value && html`<span class="muted">${items.length} ${show.words}
+    ${list.value.next_cursor && '; there are more, older ones'}</span>`;
   const actions = html`<${Requests} calls=${{ 'This list': { method: 'GET', path: show.path } }} />
     <div class="seg" role="group" aria-label="Show">${tabs}</div>`;
-  const row = ({ id, title, run, line, note, at: since }) => html`<div key=${id} id=${`call-${id}`} role="option"
-    class="item ${id === selected.id ? 'selected' : ''}" aria-selected=${id === selected.id}
-    onClick=${() => setQuery({ at: id })}>
-    ${icon('shield')}
-    <div><strong>${plain(title)}</strong><span class="muted"> · ${run.agent}</span>
-      <p class="one">${line}</p><p class="muted">${note}</p></div>
-    <span class="muted"><${Age} of=${since} /></span></div>`;
+  const sign = (item) => (markOf(item) === null ? icon('shield') : html`<span class="box"
+    title="Answer it with others: Space" onClick=${(event) => (event.stopPropagation(), mark(item))}>
+      ${isMarked(item) && icon('check')}</span>`);
+  const row = (item) => html`<div key=${item.id} id=${`call-${item.id}`} role="option"
+    class="item ${item === selected ? 'selected' : ''}" aria-selected=${item === selected}
+    aria-checked=${markOf(item)} onClick=${() => setQuery({ at: item.id })}>
+    ${sign(item)}
+    <div><strong>${plain(item.title)}</strong><span class="muted"> · ${item.run.agent}</span>
+      <p class="one">${item.line}</p><p class="muted">${item.note}</p></div>
+    <span class="muted"><${Age} of=${item.at} /></span></div>`;
   return html`<${Page} title="Inbox" status=${status} actions=${actions}><div class="inbox">
     <div class="list" role="listbox" tabindex="0" aria-label="Calls" onKeyDown=${onKeyDown}
-      aria-activedescendant=${selected ? `call-${selected.id}` : null}>${items.map(row)}</div>
+      aria-activedescendant=${at >= 0 ? `call-${id}` : null}>${items.map(row)}</div>
     <div class="body"><${ProblemBox} problem=${list.problem} />
-      ${selected && html`<${Selected} key=${selected.id} item=${selected} />`}
-      ${!selected && !list.isReading && html`<${Nothing} />`}</div></div><//>`;
+      <${Several} key=${show.path} runs=${marked.map(({ run }) => run)} onClose=${() => setMarked([])}
+        onEnd=${({ run_id: run }) => setMarked((old) => old.filter((item) => item.id !== run))} />
+      ${isGone && html`<${Gone} key=${id} run=${id} />`}
+      ${selected && !isMarked(selected) && html`<${Selected} key=${selected.id} item=${selected} isGone=${isGone} />`}
+      ${!id && !list.isReading && html`<${Nothing} />`}</div></div><//>`;
 }
 
 /** @param {Approval} run @returns {Item} */
 function openItem(run) {
   const { calls, omitted_calls: omitted = 0 } = run.required_action;
-  const { tool, arguments: args } = /** @type {any} */ (calls[0]);
+  const { tool, arguments: args, kind: asks } = /** @type {any} */ (calls[0]);
   const more = calls.length - 1 + omitted;
+  const kind = !more && asks === 'approval' && isShort(args) ? `${run.agent} ${tool}` : '';
   const line = typeof args?.command === 'string' ? args.command : json(args).replace(/\s+/g, ' ');
   const note = html`${run.thread && `${run.thread} · `}<${Deadline} of=${run.expires_at} />`;
   const title = more > 0 ? `${tool} and ${more} more` : tool;
-  return { id: run.run_id, run, title, line: firstLine(line, 200), at: run.asked_at, note, isOpen: true };
+  return { id: run.run_id, run, title, line: firstLine(line, 200), at: run.asked_at, note, isOpen: true, kind };
 }
 
 /** @param {Run} run @returns {Item} */
@@ -84,7 +131,7 @@ function answeredItem(run) {
   const title = typeof run.metadata.title === 'string' ? firstLine(run.metadata.title, 80) : short(run.run_id);
   const at = run.completed_at ?? run.created_at;
   const line = `answered by ${short(run.answer_run_id ?? '')}`;
-  return { id: run.run_id, run, title, line, at, note: '', isOpen: false };
+  return { id: run.run_id, run, title, line, at, note: '', isOpen: false, kind: '' };
 }
 
 /** The order of the answered ones stays. @param {Item} a @param {Item} b */
@@ -93,8 +140,17 @@ const byDeadline = (a, b) => (a.isOpen ? Date.parse(a.run.expires_at) - Date.par
 /** @param {{ of: string }} properties */
 const Deadline = ({ of }) => html`expires in ${span(Date.parse(of) - useClock())}`;
 
-/** @param {{ item: Item }} properties */
-function Selected({ item: { run, isOpen } }) {
+/** Says that a call has left the list. @param {{ run: string }} properties */
+function Gone({ run }) {
+  const { value: record, problem } = useRead(`/v1/runs/${run}`);
+  const next = record?.answer_run_id;
+  return html`<p class="note" role="status">This call is no longer open. ${next && 'It was answered. '}
+    <a class="link" href=${`/console/runs/${next ?? run}`}>Open the run${next && ' that goes on'}</a></p>
+    <${ProblemBox} problem=${problem} />`;
+}
+
+/** @param {{ item: Item, isGone: boolean }} properties */
+function Selected({ item: { run, isOpen }, isGone }) {
   const link = html`<a class="link" href=${`/console/runs/${run.run_id}`}>Open the run</a>`;
   const onAnswered = (next) => {
     said.value = 'Answered. A new run goes on.';
@@ -103,7 +159,7 @@ function Selected({ item: { run, isOpen } }) {
   const omitted = isOpen && run.required_action.omitted_calls;
   const card = omitted ? html`<p class="note">The same request must answer ${count(omitted, 'more call')}. ${link}</p>`
     : isOpen ? html`<${Answers} run=${run} calls=${run.required_action.calls} before="${run.agent} wants to run "
-      aside=${link} onAnswered=${onAnswered} />`
+      aside=${link} isGone=${isGone} onAnswered=${onAnswered} />`
     : html`<p>${link}, or <a class="link" href=${`/console/runs/${run.answer_run_id}`}>the run that goes on</a>.</p>`;
   return html`${card}<${Before} run=${run.run_id} />`;
 }
@@ -125,4 +181,4 @@ function Before({ run }) {
 
 const Nothing = () => html`<div class="nothing"><p><strong>Nothing waits for you.</strong></p>
   <p class="muted">Agents with <a class="link"
-    href="/docs/guides/approvals">rules for approvals</a> ask here before they act.</p></div>`;
+    href="/docs/approvals">rules for approvals</a> ask here before they act.</p></div>`;

@@ -2,14 +2,14 @@
 // Merges the files of one session into another, and lets a person decide about conflicts.
 
 import { html } from 'htm/preact';
-import { useMemo, useState } from 'preact/hooks';
-import { post, send } from '../api.js';
+import { useState } from 'preact/hooks';
+import { send } from '../api.js';
 import { lacks } from '../identity.js';
 import { count, short } from '../logic/format.js';
 import { canSettle, choicesOf } from '../logic/merge.js';
 import { plain } from '../logic/text.js';
 import { FileChanges } from '../parts/payload.js';
-import { Act, Button, Dialog, ProblemBox, Requests, useRead } from '../parts/ui.js';
+import { Act, Button, Dialog, ProblemBox, Requests, usePost, useRead } from '../parts/ui.js';
 
 /** @import { Conflict, FileChange, Session } from '../types.d.ts' */
 
@@ -29,7 +29,7 @@ export function MergeDialog({ session, other, data, onDone, onClose }) {
   const ancestor = useRead(`/v1/sessions/${mine}/ancestor/${theirs}`);
   const base = ancestor.value?.session_id;
   const taken = useRead(base && `/v1/sessions/${base}/diff/${theirs}`);
-  const call = useMemo(() => post(`/v1/sessions/${mine}/merge`, { with: theirs }), [mine, theirs]);
+  const call = usePost()(`/v1/sessions/${mine}/merge`, { with: theirs });
   const done = (merged) => {
     data?.add(merged);
     onDone(merged.session_id);
@@ -61,15 +61,14 @@ function Conflicts({ mine, theirs, conflicts, onDone }) {
   const open = conflicts.filter((conflict) => !canSettle(conflict, files));
   const undecided = conflicts.filter(({ name }) => !chosen[name]).length;
   const changes = choicesOf(conflicts, files, chosen);
-  const write = (id, list) => (list.length ? post(`/v1/sessions/${id}/files`, { changes: list }) : null);
   // The same choices have the same keys, so a second attempt changes nothing twice.
-  const [onMine, onTheirs] = useMemo(() => [write(mine, changes.onMine), write(theirs, changes.onTheirs)],
-    [JSON.stringify(changes)]);
-  const merge = (left, right) => post(`/v1/sessions/${left}/merge`, { with: right });
+  const [make, show] = [usePost(), usePost()];
+  const write = (id, list) => (list.length ? make(`/v1/sessions/${id}/files`, { changes: list }) : null);
+  const [onMine, onTheirs] = [write(mine, changes.onMine), write(theirs, changes.onTheirs)];
   const run = async () => {
     const left = onMine ? (await send(onMine)).session_id : mine;
     const right = onTheirs ? (await send(onTheirs)).session_id : theirs;
-    onDone(await send(merge(left, right)));
+    onDone(await send(make(`/v1/sessions/${left}/merge`, { with: right })));
   };
   const start = () => {
     setBusy(true);
@@ -77,7 +76,7 @@ function Conflicts({ mine, theirs, conflicts, onDone }) {
   };
   const calls = {
     ...(onMine && { 'Take theirs': onMine }), ...(onTheirs && { 'Keep mine': onTheirs }),
-    'Merge again': merge(onMine ? 'SESSION_1' : mine, onTheirs ? 'SESSION_2' : theirs),
+    'Merge again': show(`/v1/sessions/${onMine ? 'SESSION_1' : mine}/merge`, { with: onTheirs ? 'SESSION_2' : theirs }),
   };
   const choice = (name) => (side, words) => html`<button type="button" aria-pressed=${chosen[name] === side}
     onClick=${() => setChosen({ ...chosen, [name]: side })}>${words}</button>`;

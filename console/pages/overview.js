@@ -3,8 +3,7 @@
 
 import { html } from 'htm/preact';
 import { useMemo, useState } from 'preact/hooks';
-import { post } from '../api.js';
-import { lacks, me } from '../identity.js';
+import { authorization, lacks, me } from '../identity.js';
 import { count, number } from '../logic/format.js';
 import { firstLine, plain } from '../logic/text.js';
 import { useVersion } from '../parts/list.js';
@@ -12,7 +11,7 @@ import { NewRun } from '../parts/new_run.js';
 import { Page } from '../parts/page.js';
 import { Code } from '../parts/payload.js';
 import { runTitle } from '../parts/run_list.js';
-import { Act, Age, Button, ProblemBox, Requests, Status, useRead } from '../parts/ui.js';
+import { Act, Age, Button, ProblemBox, Requests, Status, usePost, useRead } from '../parts/ui.js';
 import { go } from '../router.js';
 import { Facts } from './run_inspector.js';
 
@@ -88,19 +87,19 @@ const treeRow = ({ session_id: id, root_session_id: root, title, preview, agent,
 /** The first requests, as in the README, with the address of this service. */
 function Start() {
   const [problem, setProblem] = useState(null);
-  const [first] = useState(() => post('/v1/runs', { agent: 'demo', input: 'What is 17 * 23?', mode: 'async' }));
-  const key = me.value?.key ? ' -H "authorization: Bearer $KEY"' : '';
-  const request = `curl -sS ${location.origin}/v1/runs${key} -H 'content-type: application/json' \\\n `;
+  const first = usePost()('/v1/runs', { agent: 'demo', input: 'What is 17 * 23?', mode: 'async' });
+  const words = ['curl -sS', `${location.origin}/v1/runs`, ...authorization(), "-H 'content-type: application/json'"];
+  const request = `${words.join(' ')} \\\n `;
   const lines = [
     `SESSION=$(${request} -d '{"agent": "demo", "input": "What is 17 * 23?"}' |
   tee -a /dev/stderr | sed 's/.*"session_id":"\\([^"]*\\)".*/\\1/')`,
     `${request} -d '{"base_session_id": "'$SESSION'", "input": "And 2^10?"}'`,
     `${request} -d '{"base_session_id": "'$SESSION'", "input": "And 100 - 1?"}'`,
   ];
-  const words = ['Run the agent demo, which needs no model', 'Continue its session', 'Fork it: continue it once more'];
+  const titles = ['Run the agent demo, which needs no model', 'Continue its session', 'Fork it: continue it once more'];
   return html`<section class="card" aria-label="Start here"><header><h2>Start here</h2>
       <span class="muted">The store has no session yet.</span></header>
-    <ol class="start">${words.map((text, at) => html`<li key=${text}><h3>${at + 1}. ${text}</h3>
+    <ol class="start">${titles.map((text, at) => html`<li key=${text}><h3>${at + 1}. ${text}</h3>
       <${Code} text=${lines[at]} label=${text} /></li>`)}</ol>
     <div class="pad"><div class="acts"><${Act} kind="primary" name="run" call=${first} onProblem=${setProblem}
       onDone=${({ run_id: id }) => go(`/console/runs/${id}`)}>Run demo<//><${Requests} calls=${{ Run: first }} />

@@ -24,7 +24,8 @@ export function RunActs({ run, onProblem }) {
   const ask = () => setAsking(true);
   const onClose = () => setAsking(false);
   const path = `/v1/runs/${run.run_id}`;
-  const calls = { Stop: post(`${path}/stop`), Cancel: post(`${path}/cancel`) };
+  const make = usePost();
+  const calls = { Stop: make(`${path}/stop`), Cancel: make(`${path}/cancel`) };
   useKeys(isActive(run) ? [] : [{ keys: 'r', does: 'Run again', run: ask }]);
   if (!isActive(run)) {
     return html`<${Button} name="again" keys="r" onClick=${ask}>Run again<//>

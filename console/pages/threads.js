@@ -51,7 +51,7 @@ export function Threads() {
   const list = useList(path, THREADS);
   const empty = filter ? html`<p><strong>No thread matches.</strong></p>` : html`<p><strong>No thread yet.</strong></p>
     <p class="muted">A run with <code>"thread": "NAME"</code> makes one: see
-      <a class="link" href="/docs/guides/threads">Threads</a>.</p>`;
+      <a class="link" href="/docs/threads">Threads</a>.</p>`;
   return html`<${Page} title="Threads"><div class="body wide"><${Filters} names=${FIELDS} path=${path} />
     <${List} list=${list} label="Threads" kind="of-threads" columns=${COLUMNS} empty=${empty} /></div><//>`;
 }

@@ -3,12 +3,11 @@
 
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
-import { post } from '../api.js';
 import { count, short } from '../logic/format.js';
 import { descendantsOf } from '../logic/lanes.js';
 import { plain } from '../logic/text.js';
 import { NewRun } from '../parts/new_run.js';
-import { Act, Dialog, focusNew, ProblemBox, Requests } from '../parts/ui.js';
+import { Act, Dialog, focusNew, ProblemBox, Requests, usePost } from '../parts/ui.js';
 import { nameOf } from './tree_rows.js';
 
 /** @import { Session, Tree } from '../types.d.ts' */
@@ -32,7 +31,8 @@ export function ThreadDialog({ session, data, onDone, onClose }) {
   const known = [...data.names.value.values()].flat().sort();
   const from = data.sessionOf(name);
   const path = `/v1/threads/${encodeURIComponent(name)}`;
-  const call = from === undefined ? post('/v1/threads', { name, session_id: id })
+  const made = usePost()('/v1/threads', { name, session_id: id });
+  const call = from === undefined ? made
     : { method: 'PUT', path, body: { session_id: id, expected_session_id: from } };
   const hint = !name ? '' : from === undefined ? 'A new thread.' : from === id ? 'It points here already.'
     : from ? `It points to ${short(from)} now.` : 'It points to no session yet.';

@@ -3,13 +3,12 @@
 
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import { post } from '../api.js';
 import { moment, number, short, span } from '../logic/format.js';
 import { filterQuery } from '../logic/list.js';
 import { firstLine, plain } from '../logic/text.js';
 import { Filters, List, useList } from '../parts/list.js';
 import { Page, said } from '../parts/page.js';
-import { Act, Age, ProblemBox, useClock } from '../parts/ui.js';
+import { Act, Age, ProblemBox, useClock, usePost } from '../parts/ui.js';
 import { address, setQuery } from '../router.js';
 
 /**
@@ -33,6 +32,7 @@ const DELIVERIES = {
 export function Webhooks() {
   const { query } = address.value;
   const [problem, setProblem] = useState(null);
+  const make = usePost();
   const filter = filterQuery(query, ['status', 'run_id']);
   const path = `/v1/webhooks/deliveries${filter && `?${filter}`}`;
   const list = useList(path, DELIVERIES);
@@ -52,10 +52,10 @@ export function Webhooks() {
     aria-pressed=${shown === id} onClick=${() => setQuery({ status: id === 'all' ? null : id })}>${name}</button>`);
   /** @type {import('../parts/list.js').Column} */
   const again = ['Act', ({ delivery_id: id }) => html`<${Act} name="again" onDone=${onSent} onProblem=${setProblem}
-    call=${post(`${DELIVERIES.one(id)}/redeliver`)} help="Sends the message again, with all its attempts.">Resend<//>`];
+    call=${make(`${DELIVERIES.one(id)}/redeliver`)} help="Sends the message again, with all its attempts.">Resend<//>`];
   const empty = filter ? html`<p><strong>No message matches.</strong></p>`
     : html`<p><strong>No message yet.</strong></p><p class="muted">A run or an agent with a
-      <a class="link" href="/docs/guides/webhooks">webhook</a> reports its end to your service.</p>`;
+      <a class="link" href="/docs/webhooks">webhook</a> reports its end to your service.</p>`;
   return html`<${Page} title="Webhooks">
     <div class="body wide"><${Filters} names=${['run_id']} path=${path}>
       <div class="seg" role="group" aria-label="Status">${tabs}</div><//><${ProblemBox} problem=${problem} />

@@ -2,35 +2,37 @@
 // The cards of open calls: approve, edit, deny with a reason, or answer for the caller. The answers start a new run.
 
 import { html } from 'htm/preact';
-import { useRef, useState } from 'preact/hooks';
-import { post, Problem, send } from '../api.js';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Problem } from '../api.js';
 import { lacks } from '../identity.js';
 import { letters, useKeys } from '../keys.js';
 import { moment, short, span } from '../logic/format.js';
-import { parseJson, plain } from '../logic/text.js';
+import { exact, exactJson, parseJson, plain } from '../logic/text.js';
 import { icon } from './icons.js';
 import { Arguments } from './payload.js';
-import { Act, Button, focusNew, ProblemBox, Requests, useClock, usePost } from './ui.js';
+import { Act, Button, focusNew, ProblemBox, Requests, sendOnce, useClock, usePost } from './ui.js';
 
 /** @import { Call } from '../api.js' */
-/** @import { OpenCall } from '../types.d.ts' */
+/** @import { Approval, OpenCall } from '../types.d.ts' */
 /** @typedef {{ decision?: string, remember?: boolean, reason?: string, arguments?: any, result?: any }} Decision */
 /** @typedef {{ run_id: string, session_id: string | null }} Waiting */
+/** @typedef {{ run: Approval, next?: any, problem?: any }} Result */
 
 /**
  * Makes the request that answers open calls.
  * @param {Waiting} run @param {[OpenCall, Decision?][]} answers @param {(path: string, body: unknown) => Call} make
  */
-function answer(run, answers, make = post) {
+function answer(run, answers, make) {
   const filled = answers.map(([{ call_id, arguments_hash }, decision]) => ({ call_id, arguments_hash, ...decision }));
   return make(`/v1/runs/${run.run_id}/answers`, { mode: 'async', answers: filled });
 }
 
 /**
  * All open calls of a run. One call is answered at once; several are answered together.
- * @param {{ run: Waiting, calls: OpenCall[], onAnswered: (run) => void, before?: string, aside?: any }} properties
+ * @param {{ run: Waiting, calls: OpenCall[], onAnswered: (run) => void, before?: string, aside?: any,
+ *   isGone?: boolean }} properties Calls that are gone can't be answered, but a text that was typed stays.
  */
-export function Answers({ run, calls, onAnswered, before, aside }) {
+export function Answers({ run, calls, onAnswered, before, aside, isGone }) {
   const now = useClock();
   const [decisions, setDecisions] = useState(/** @type {Record<string, Decision>} */ ({}));
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
@@ -40,28 +42,119 @@ export function Answers({ run, calls, onAnswered, before, aside }) {
   useKeys([{ keys: 'a', does: 'Go to the open call, and there: approve', run: focus }]);
   const [postOne, postAll] = [usePost(), usePost()];
   const open = calls.filter((call) => Date.parse(call.expires_at) > now);
+  /** Returns whether the form may close: it keeps its text until an answer is accepted. */
   const decide = async (call, decision) => {
     if (!decision) return setProblem(new Problem(0, { detail: 'This is not valid JSON.' }));
-    if (open.length > 1) return setDecisions({ ...decisions, [call.call_id]: decision });
+    if (open.length > 1) {
+      setDecisions({ ...decisions, [call.call_id]: decision });
+      return true;
+    }
     setBusy(true);
-    return send(answer(run, [[call, decision]], postOne)).then(onAnswered, setProblem).finally(() => setBusy(false));
+    return sendOnce(answer(run, [[call, decision]], postOne)).then(onAnswered, setProblem)
+      .finally(() => setBusy(false));
   };
   const all = answer(run, open.map((call) => [call, decisions[call.call_id]]), postAll);
   const count = open.filter((call) => decisions[call.call_id]).length;
-  const winner = problem instanceof Problem && problem.status === 409 ? problem.document.run_id : null;
   const note = open.length > 1 ? '' : aside ?? `The answer starts a new run from ${short(run.session_id ?? '')}.`;
   return html`<div class="asks" ref=${box}>
     ${calls.map((call) => html`<${Ask} key=${call.call_id} run=${run} call=${call} before=${before} note=${note}
-      now=${now} isBusy=${isBusy} decision=${decisions[call.call_id]}
+      now=${now} isBusy=${isBusy || isGone} decision=${decisions[call.call_id]}
       onDecide=${(decision) => decide(call, decision)} />`)}
     ${open.length > 1 && html`<div class="acts">
-      <${Act} kind="primary" name="check" disabled=${count < open.length} call=${all} onDone=${onAnswered}
+      <${Act} kind="primary" name="check" disabled=${isGone || count < open.length} call=${all} onDone=${onAnswered}
         onProblem=${setProblem}>Send ${count} of ${open.length} answers<//>
       <${Requests} calls=${{ 'Answer all': all }} /></div>`}
-    ${!winner && html`<${ProblemBox} problem=${problem} />`}
-    ${winner && html`<p class="problem" role="alert">Somebody else has answered.
-      <a class="link" href=${`/console/runs/${winner}`}>Open that run</a></p>`}
-  </div>`;
+    <${Refusal} problem=${problem} /></div>`;
+}
+
+/** Returns the run that has answered before, if a problem says so. @param {any} problem */
+const winnerOf = (problem) =>
+  (['base_session_conflict', 'run_not_waiting'].includes(problem?.code) ? problem.document.run_id : null);
+
+/** @param {number} left In milliseconds. */
+const deadline = (left) => (left > 0 ? `expires in ${span(left)}` : 'expired');
+
+/** Why answers were refused. @param {{ problem: any }} properties */
+function Refusal({ problem }) {
+  const winner = winnerOf(problem);
+  if (!winner) return html`<${ProblemBox} problem=${problem} />`;
+  return html`<p class="problem" role="alert">Somebody else has answered.
+    <a class="link" href=${`/console/runs/${winner}`}>Open that run</a></p>`;
+}
+
+/**
+ * Calls of the same tool, one of each run, that a person answers together. Each has a request and a result of its own.
+ * The results stay until they are closed, but their runs may be answered anew.
+ * @param {{ runs: Approval[], onEnd: (run: Approval) => void, onClose: () => void }} properties
+ */
+export function Several({ runs, onEnd, onClose }) {
+  const now = useClock();
+  const [ended, setEnded] = useState(/** @type {Result[]} */ ([]));
+  const [problems, setProblems] = useState(/** @type {Record<string, any>} */ ({}));
+  const [isBusy, setBusy] = useState(false);
+  const [form, setForm] = useState('');
+  const [make, show] = [usePost(), usePost()];
+  const callOf = (run) => run.required_action.calls[0];
+  const leftOf = (run) => Date.parse(run.expires_at) - now;
+  const open = runs.filter((run) => leftOf(run) > 0);
+  const section = useRef(/** @type {HTMLElement | null} */ (null));
+  const current = useRef(runs);
+  useLayoutEffect(() => {
+    current.current = runs;
+    return () => void (current.current = []);
+  });
+  const decide = async (decision) => {
+    section.current?.focus();
+    setBusy(true);
+    let hasFailed = false;
+    for (const run of open) {
+      // The reader may have unmarked it, or have left the page.
+      if (!current.current.some(({ run_id: id }) => id === run.run_id)) continue;
+      const call = answer(run, [[callOf(run), decision]], make);
+      const result = await sendOnce(call).then((next) => ({ run, next }), (problem) => ({ run, problem }));
+      const isEnd = 'next' in result || winnerOf(result.problem);
+      hasFailed ||= !isEnd;
+      if (isEnd) setEnded((old) => [...old, result]);
+      else setProblems((old) => ({ ...old, [run.run_id]: result.problem }));
+      if (isEnd) onEnd(run);
+    }
+    if (!hasFailed) setForm('');
+    setBusy(false);
+  };
+  /** @type {Result[]} */
+  const rows = [...ended, ...runs.map((run) => ({ run, problem: problems[run.run_id] }))];
+  if (!rows.length) return null;
+  const first = runs[0] ?? rows[0].run;
+  /** @param {Result} result */
+  const card = ({ run, next, problem }, key) => {
+    const { tool, arguments: args, reason } = callOf(run);
+    const isOpen = !next && !winnerOf(problem);
+    return html`<section key=${key} class="what" aria-label=${`The call of ${short(run.run_id)}`}>
+      <h3><a class="link" href=${`/console/runs/${run.run_id}`}>${plain(run.thread ?? short(run.run_id))}</a>
+        ${isOpen && html`<small title=${moment(run.expires_at)}> ${deadline(leftOf(run))}</small>`}</h3>
+      ${reason && html`<p class="why">${plain(reason)}</p>`}<${Arguments} tool=${tool} args=${args} text="" />
+      <div role="status">${next && html`<p class="ok">Answered. <a class="link"
+        href=${`/console/runs/${next.run_id}`}>Open the run that goes on</a></p>`}</div>
+      <${Refusal} problem=${problem} /></section>`;
+  };
+  const approve = { decision: 'approve' };
+  const calls = Object.fromEntries(open.map((run) =>
+    [`Approve ${short(run.run_id)}`, answer(run, [[callOf(run), approve]], show)]));
+  const disabled = isBusy || !open.length || lacks('runs:write');
+  const acts = html`<${Requests} calls=${calls} /><span class="grow"></span>
+    <span class="muted">${lacks('runs:write') && 'Your key lacks the scope runs:write.'}</span>
+    <${Button} onClick=${() => (setEnded([]), setProblems({}), setForm(''), onClose())}
+      disabled=${isBusy}>${open.length ? 'Clear' : 'Done'}<//>`;
+  const properties = { call: callOf(first), form, disabled, of: open.length, onForm: setForm, onDecide: decide };
+  return html`<section class="ask several" tabindex="-1" aria-label="Calls to answer together"
+      ref=${section}><header>${icon('shield')}
+      <h2>${first.agent} wants to run <code>${plain(callOf(first).tool)}</code></h2></header>
+    ${rows.map(card)}
+    ${form ? html`<${Form} ...${properties}>${acts}<//>` : html`<div class="acts">
+      <${Button} kind="primary" name="check" disabled=${disabled}
+        onClick=${() => decide(approve)}>Approve ${open.length}<//>
+      <${Button} kind="danger" name="x" disabled=${disabled}
+        onClick=${() => setForm('deny')}>Deny ${open.length} with a reason<//>${acts}</div>`}</section>`;
 }
 
 /** Clicks the button of a pressed letter. Letters act only in the card, since an approval can't be undone. */
@@ -76,26 +169,28 @@ function onKeyDown(event) {
 
 /**
  * @param {{ run: Waiting, call: OpenCall, before?: string, note: any, now: number, isBusy: boolean,
- *   decision?: Decision, onDecide: (decision: Decision | null) => void }} properties
+ *   decision?: Decision, onDecide: (decision: Decision | null) => Promise<unknown> }} properties
  */
 function Ask({ run, call, before, note, now, isBusy, decision, onDecide }) {
   const isApproval = call.kind === 'approval';
   const [form, setForm] = useState(isApproval ? '' : 'result');
   const left = Date.parse(call.expires_at) - now;
   const isRefused = lacks('runs:write');
-  const decide = (made) => {
-    onDecide(made);
-    if (made && isApproval) setForm('');
+  const section = useRef(/** @type {HTMLElement | null} */ (null));
+  const decide = async (made) => {
+    if (made) section.current?.focus();
+    if (await onDecide(made) && isApproval) setForm('');
   };
   const properties = { call, form, decision, disabled: isBusy || isRefused, onForm: setForm, onDecide: decide };
   const requests = {
-    Approve: answer(run, [[call, { decision: 'approve' }]]),
-    Deny: answer(run, [[call, { decision: 'deny', reason: '…' }]]),
+    Approve: answer(run, [[call, { decision: 'approve' }]], usePost()),
+    Deny: answer(run, [[call, { decision: 'deny', reason: '…' }]], usePost()),
   };
   const needs = isApproval ? !before && ' needs your approval' : ' needs your answer';
-  return html`<section class="ask" tabindex="-1" aria-label=${`${call.tool} needs an answer`} onKeyDown=${onKeyDown}>
+  return html`<section class="ask" tabindex="-1" ref=${section} onKeyDown=${onKeyDown}
+      aria-label=${`${call.tool} needs an answer`}>
     <header>${icon('shield')}<h2>${before}<code>${plain(call.tool)}</code>${needs}</h2>
-      <small title=${moment(call.expires_at)}>${left > 0 ? `expires in ${span(left)}` : 'expired'}</small></header>
+      <small title=${moment(call.expires_at)}>${deadline(left)}</small></header>
     ${call.reason && html`<p class="why">${plain(call.reason)}</p>`}
     <div class="what"><${Arguments} tool=${call.tool} args=${call.arguments} text="" /></div>
     ${left > 0 && html`<${form ? Form : Choices} key=${form} ...${properties}><${Requests} calls=${requests} />
@@ -105,7 +200,7 @@ function Ask({ run, call, before, note, now, isBusy, decision, onDecide }) {
 }
 
 /** @typedef {{ call: OpenCall, form: string, decision?: Decision, disabled: boolean, onForm: (form: string) => void,
- *   onDecide: (decision: Decision | null) => void, children?: any }} AskProperties */
+ *   onDecide: (decision: Decision | null) => void, of?: number, children?: any }} AskProperties */
 
 /** The choices of an approval. @param {AskProperties} properties */
 function Choices({ call, decision, disabled, onForm, onDecide, children }) {
@@ -122,11 +217,12 @@ function Choices({ call, decision, disabled, onForm, onDecide, children }) {
     ${children}</div>`;
 }
 
-/** The field of an edit, of a reason or of a result. @param {AskProperties} properties */
-function Form({ call, form, decision, disabled, onForm, onDecide, children }) {
+/** The field of an edit, of a reason for `of` calls, or of a result. @param {AskProperties} properties */
+function Form({ call, form, decision, disabled, onForm, onDecide, of, children }) {
   const args = /** @type {any} */ (call.arguments);
-  const isShell = call.tool === 'shell' && typeof args?.command === 'string';
-  const [text, setText] = useState(form !== 'edit' ? '' : isShell ? args.command : JSON.stringify(args, null, 2));
+  // A field shows no marks, but JSON has escapes.
+  const isShell = call.tool === 'shell' && typeof args?.command === 'string' && exact(args.command) === args.command;
+  const [text, setText] = useState(form !== 'edit' ? '' : isShell ? args.command : exactJson(args));
   /** Makes the decision; null if the text is not JSON. @returns {Decision | null} */
   const made = () => {
     if (form === 'deny') return { decision: 'deny', ...(text.trim() && { reason: text.trim() }) };
@@ -145,7 +241,7 @@ function Form({ call, form, decision, disabled, onForm, onDecide, children }) {
       maxlength=${form === 'deny' ? 4000 : null} ref=${form === 'result' ? null : focusNew}
       onInput=${(event) => setText(event.target.value)}></textarea></label>
     <div class="acts"><${Button} kind=${look} name=${form === 'deny' ? 'x' : 'check'} disabled=${disabled}
-        isChosen=${form === 'result' && 'result' in (decision ?? {})} onClick=${() => onDecide(made())}>${act}<//>
+        isChosen=${form === 'result' && 'result' in (decision ?? {})} onClick=${() => onDecide(made())}>${act} ${of}<//>
       ${form === 'result' ? html`<${Button} disabled=${disabled} onClick=${() => onForm('deny')}>Deny with a reason<//>`
         : html`<${Button} onClick=${() => onForm(home)}>Back<//>`}${children}</div>`;
 }

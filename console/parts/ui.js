@@ -3,8 +3,8 @@
 
 import { html } from 'htm/preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { comebacks, curl, get, post, Problem, send } from '../api.js';
-import { lacks } from '../identity.js';
+import { comebacks, curl, get, newId, post, Problem, send } from '../api.js';
+import { authorization, lacks } from '../identity.js';
 import { span } from '../logic/format.js';
 import { plain } from '../logic/text.js';
 import { icon } from './icons.js';
@@ -13,16 +13,16 @@ import { icon } from './icons.js';
 
 /**
  * Reads a path, and again after silence or with a new version. The last value stays while a newer one is read.
- * @param {string | null} path Null reads nothing. @param {unknown} [version]
+ * @param {string | null} path Null reads nothing. @param {unknown} [version] @param {typeof get} [read]
  */
-export function useRead(path, version) {
+export function useRead(path, version, read = get) {
   const [state, setState] = useState(
     { path, value: /** @type {any} */ (null), problem: /** @type {any} */ (null), isReading: true });
   const back = comebacks.value;
   useEffect(() => {
     if (!path) return undefined;
     const stop = new AbortController();
-    get(path, stop.signal).then(
+    read(path, stop.signal).then(
       (value) => setState({ path, value, problem: null, isReading: false }),
       (problem) => stop.signal.aborted || setState((old) => ({ ...old, path, problem, isReading: false })),
     );
@@ -32,17 +32,27 @@ export function useRead(path, version) {
 }
 
 /**
- * Makes requests that change something. The same request as last time keeps its key: if its response was lost, a second
- * press does not act twice.
+ * Makes requests that change something. A request with the same body as the last one to its path keeps its key: if the
+ * response was lost, a second press does not act twice.
  */
 export function usePost() {
-  const last = useRef({ text: '', call: /** @type {any} */ (null) });
-  /** @param {string} path @param {unknown} body @returns {Call} */
+  const last = useRef(/** @type {Map<string, { text: string, call: Call }>} */ (new Map()));
+  /** @param {string} path @param {unknown} [body] @returns {Call} */
   return (path, body) => {
-    const text = JSON.stringify([path, body]);
-    if (last.current.text !== text) last.current = { text, call: post(path, body) };
-    return last.current.call;
+    const text = JSON.stringify([body]);
+    const known = last.current.get(path);
+    if (known?.text === text) return known.call;
+    const call = post(path, body);
+    last.current.set(path, { text, call });
+    return call;
   };
+}
+
+/** Sends a request, and gives it another key after a success: the next press acts once more. @param {Call} call */
+export async function sendOnce(call) {
+  const result = await send(call);
+  if (call.key) call.key = newId();
+  return result;
 }
 
 /** Counts time, so that ages stay right. */
@@ -118,7 +128,7 @@ export function Act({ call, onDone, onProblem, scope = 'runs:write', help, disab
   const [isBusy, setBusy] = useState(false);
   const onClick = async () => {
     setBusy(true);
-    await send(call).then(onDone, onProblem).finally(() => setBusy(false));
+    await sendOnce(call).then(onDone, onProblem).finally(() => setBusy(false));
   };
   const request = [help, `${call.method} ${call.path}`].filter(Boolean).join('\n');
   const title = lacks(scope) ? `Your key lacks the scope ${scope}` : request;
@@ -143,9 +153,11 @@ export function Dialog({ title, onClose, children }) {
 /** A button that shows requests as curl. @param {{ calls: Record<string, Call> }} properties */
 export function Requests({ calls }) {
   const [isOpen, setOpen] = useState(false);
-  const show = ([name, call]) => html`<section key=${name}>
-    <h3>${name}<${CopyButton} text=${curl(call)} label="Copy as curl" /></h3>
-    <pre class="code" tabindex="0" role="group" aria-label="Request">${curl(call)}</pre></section>`;
+  const show = ([name, call]) => {
+    const text = curl(call, authorization());
+    return html`<section key=${name}><h3>${name}<${CopyButton} text=${text} label="Copy as curl" /></h3>
+      <pre class="code" tabindex="0" role="group" aria-label="Request">${text}</pre></section>`;
+  };
   return html`<button class="ghost" type="button" title="Show the requests" aria-label="Show the requests"
       onClick=${() => setOpen(true)}>${icon('request')}</button>
     ${isOpen && html`<${Dialog} title="Requests" onClose=${() => setOpen(false)}>

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { editLines, editsLines, parsePatch, parseUnified } from '../logic/diff.js';
 import { duration, short, time, usd } from '../logic/format.js';
 import { FrameReader } from '../logic/sse.js';
-import { cut, exact, firstLine, json, otherArguments, plain, withoutBase64 } from '../logic/text.js';
+import { cut, exact, exactJson, firstLine, isShort, json, otherArguments, plain, withoutBase64 } from '../logic/text.js';
 import { changeQuery, isFilePath, matchPath, readNumbers } from '../logic/urlstate.js';
 import { Heights, rowsInView, slots } from '../logic/virtual.js';
 
@@ -78,6 +78,19 @@ test('the URL is the state', () => {
 test('hostile text becomes readable', () => {
   assert.equal(plain('\u001b[31mred\u001b[0m \u001b]0;title\u0007x\r\ny'), 'red x\ny');
   assert.equal(plain('a\u202egnp.exe\u0000\u200f'), 'a⟨U+202E⟩gnp.exe⟨U+0000⟩⟨U+200F⟩');
+  const hidden = [
+    0xad, 0x34f, 0x61c, 0x115f, 0x1160, 0x180e, 0x200b, 0x200c, 0x200d, 0x2028, 0x2029, 0x2060, 0x2066, 0x2800, 0x3164,
+    0xe000, 0xfe0f, 0xfeff, 0xffa0, 0xfff9, 0x1d159, 0xe0041, 0xe0100,
+  ].map((code) => String.fromCodePoint(code));
+  const marks = hidden.map((one) => `⟨U+${one.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  for (const show of [plain, exact]) assert.equal(show(`rm${hidden.join('x')}y`), `rm${marks.join('x')}y`);
+  const emoji = '👨‍👩‍👧 ⚠️ 1️⃣ ❤️‍🔥 👩🏽‍🚀 é 日本 نص';
+  assert.equal(exact(emoji), emoji);
+  assert.equal(exact('1\ufe0f ⚠\ufe0f\ufe0f 🏴\u{e0067}'), '1⟨U+FE0F⟩ ⚠️⟨U+FE0F⟩ 🏴⟨U+E0067⟩');
+  assert.deepEqual([plain('a\u00a0\u3000b'), exact('a\u00a0\u3000b')], ['a\u00a0\u3000b', 'a⟨U+00A0⟩⟨U+3000⟩b']);
+  const value = { 'k\u200b': `a\u00a0b ${emoji} \u{e0041}\ud800\r` };
+  assert.deepEqual([exactJson(value).match(/\\\w{5}/g), JSON.parse(exactJson(value))],
+    [['\\u200B', '\\u00A0', '\\uDB40', '\\uDC41', '\\ud800'], value]);
   assert.deepEqual(cut('a😀b', 2), { shown: 'a', omitted: 3 });
   assert.equal(withoutBase64(`x ${'QUJD'.repeat(200)}== y`), 'x ⟨base64, 802 characters⟩ y');
   assert.ok(json({ data: 'A'.repeat(9999) }).length < 80);
@@ -128,5 +141,7 @@ test('arguments are shown with all that they say', () => {
     assert.equal(otherArguments('edit_file', args), null);
   }
   assert.equal(otherArguments('toString', {}), null);
+  const sizes = [{ a: 'x'.repeat(3900) }, { a: 'x'.repeat(4000) }, { a: 'x\n'.repeat(50) }, { a: 'x\n'.repeat(60) }, null];
+  assert.deepEqual(sizes.map(isShort), [true, false, true, false, true]);
   assert.equal(exact('ls \u001b]0; rm x\r\n'), 'ls ⟨U+001B⟩]0; rm x\n');
 });

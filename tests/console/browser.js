@@ -71,11 +71,11 @@ class Browser {
     return page;
   }
 
-  /** Returns whether a request is for a file of the console, or an operation of the API. */
+  /** Returns whether a request is for a file of the console or of the guides, or an operation of the API. */
   #isKnown(request) {
     const { origin, pathname, protocol } = new URL(request.url());
     const method = request.method().toLowerCase();
-    const isFile = method === 'get' && /^\/console(\/|$)/.test(pathname);
+    const isFile = method === 'get' && /^\/(console|docs)(\/|$)/.test(pathname);
     const isOperation = ({ pattern, methods }) => method in methods && pattern.test(pathname);
     return protocol === 'data:' || (origin === this.url && (isFile || this.operations.some(isOperation)));
   }

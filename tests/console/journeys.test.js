@@ -65,6 +65,19 @@ test('a run is watched to its end', LIMIT, async () => {
   await checkEnd(page, run);
 });
 
+test('more windows than connections show a run, and its end', LIMIT, async () => {
+  const run = await service.startRun('editor', 'Watch us');
+  const pages = [await watch(run)];
+  while (pages.length < 8) {
+    const page = await pages[0].context().newPage();
+    await page.goto(pages[0].url());
+    pages.push(page);
+  }
+  await Promise.all(pages.map((page) => page.getByText('One, two, three.').first().waitFor()));
+  model.release('Watch us');
+  await Promise.all(pages.map((page) => shows(page, 'completed')));
+});
+
 test('the service is killed in a stream, and the page goes on', LIMIT, async () => {
   const run = await service.startRun('editor', 'Watch me');
   const page = await watch(run);
@@ -75,6 +88,27 @@ test('the service is killed in a stream, and the page goes on', LIMIT, async () 
   await silence.waitFor({ state: 'detached' });
   model.release('Watch me');
   await checkEnd(page, run);
+});
+
+test('a lost request to stop a run is sent again with its key', LIMIT, async () => {
+  const run = await service.startRun('editor', 'Watch until the stop');
+  const page = await watch(run);
+  const keys = [];
+  page.on('request', (request) => request.url().endsWith('/stop') && keys.push(request.headers()['idempotency-key']));
+  await page.route('**/stop', (route) => route.abort(), { times: 1 });
+  const stop = page.getByRole('button', { name: 'Stop', exact: true });
+  await stop.click();
+  await page.getByText('The service does not respond').waitFor();
+  // The buttons are drawn again meanwhile.
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  const accepted = page.waitForResponse('**/stop');
+  await stop.click();
+  assert.equal((await accepted).status(), 202);
+  model.release('Watch until the stop');
+  await shows(page, 'stopped');
+  assert.deepEqual([keys.length, keys[0].length], [2, 32]);
+  assert.equal(keys[0], keys[1]);
 });
 
 test('the keyboard leads from the inbox to an approval', LIMIT, async () => {
@@ -108,6 +142,117 @@ test('a call is denied by letters, and the model reads the reason', LIMIT, async
   await page.getByText(/The tool said: .*Not before Monday/).first().waitFor();
 });
 
+test('a shown call stays when a more urgent one arrives, and when somebody else answers it', LIMIT, async () => {
+  const askBy = async (agent, seconds) => {
+    const approvals = [{ tools: ['write_file'], approval: 'always', expires_after_seconds: seconds }];
+    await service.send('PUT', `/v1/agents/${agent}`, { model: 'mock/talk', tools: ['write_file'], approvals });
+    return service.run(agent, 'Write the report');
+  };
+  const shown = await askBy('calm', 7200);
+  const page = await browser.open('/console/inbox');
+  const card = (agent) => page.locator('.ask').getByText(`${agent} wants to run`).waitFor();
+  await card('calm');
+  for (const key of ['a', 'x']) await page.keyboard.press(key);
+  await page.keyboard.type('Not ');
+  const urgent = await askBy('hasty', 3600);
+  await page.locator(`.item:first-child#call-${urgent.run_id}`).waitFor();
+  await page.keyboard.type('today');
+  assert.equal(await page.locator('textarea:focus').inputValue(), 'Not today');
+  await page.getByRole('button', { name: 'Back' }).click();
+  for (const key of ['a', 'a']) await page.keyboard.press(key);
+  await page.waitForURL(/\/console\/runs\//);
+  const { answer_run_id: next } = await service.send('GET', `/v1/runs/${shown.run_id}`);
+  assert.equal(new URL(page.url()).pathname, `/console/runs/${next}`);
+
+  // The most urgent call is not on the first page of the list.
+  await ask();
+  await page.route('**/v1/approvals?limit=100*', (route, request) =>
+    route.continue({ url: request.url().replace('limit=100', 'limit=1') }));
+  await page.getByRole('link', { name: /^Inbox/ }).click();
+  await card('hasty');
+  for (const key of ['a', 'x']) await page.keyboard.press(key);
+  const { status, required_action: { answers } } = await service.send('GET', `/v1/runs/${urgent.run_id}`);
+  assert.equal(status, 'waiting');
+  const approved = answers.map(({ call_id, arguments_hash }) => ({ call_id, arguments_hash, decision: 'approve' }));
+  const winner = await service.send('POST', `/v1/runs/${urgent.run_id}/answers`, { mode: 'async', answers: approved });
+  await page.getByText('This call is no longer open').waitFor();
+  await page.keyboard.type('jaa');
+  assert.equal(await page.locator('textarea:focus').inputValue(), 'jaa');
+  await card('hasty');
+  assert(await page.getByRole('button', { name: 'Deny', exact: true }).isDisabled());
+  assert.equal(await page.getByRole('link', { name: 'Open the run that goes on' }).getAttribute('href'),
+    `/console/runs/${winner.run_id}`);
+  assert.equal(await page.locator('.item[aria-selected="true"]').count(), 0);
+  await checkAccess(page);
+});
+
+test('several calls of one tool are answered together, and each has its own result', LIMIT, async () => {
+  const approvals = [{ tools: ['write_file'], approval: 'always' }];
+  await service.send('PUT', '/v1/agents/clerk', { model: 'mock/talk', tools: ['write_file'], approvals });
+  const runs = [await ask(), await ask(), await ask()];
+  const [first, second, third] = runs.map(({ run_id: id }) => id);
+  const other = (await service.run('clerk', 'Write the report')).run_id;
+  const page = await browser.open(`/console/inbox?at=${other}`);
+  const list = page.getByRole('listbox');
+  await page.locator(`#call-${other}`).waitFor();
+  const isMarked = (id) => page.locator(`#call-${id}`).getAttribute('aria-checked');
+  await list.focus();
+  for (const id of [first, second, third, other]) {
+    await page.keyboard.press('Home');
+    await pressUntil(page, 'ArrowDown', `document.getElementById('call-${id}').ariaSelected === 'true'`);
+    await page.keyboard.press('Space');
+  }
+  assert.deepEqual(await Promise.all([first, second, third, other].map(isMarked)), ['true', 'true', 'true', null]);
+  await page.getByRole('button', { name: 'Approve 3', exact: true }).waitFor();
+  await checkAccess(page);
+  const { answers } = (await service.send('GET', `/v1/runs/${second}`)).required_action;
+  const approved = answers.map(({ call_id, arguments_hash }) => ({ call_id, arguments_hash, decision: 'approve' }));
+  const body = { mode: 'async', answers: approved };
+  const winner = (await service.send('POST', `/v1/runs/${second}/answers`, body)).run_id;
+  // One response is lost, after the answer was accepted.
+  await page.route(`**/${third}/answers`, async (route) => {
+    await route.fetch();
+    await route.abort();
+  }, { times: 1 });
+  const results = page.locator('.several > .what');
+  const result = (at, words) => results.nth(at).getByText(words).waitFor();
+  await page.getByRole('button', { name: 'Deny 3 with a reason' }).click();
+  await page.keyboard.type('Not before Monday');
+  await page.getByRole('button', { name: 'Deny 3', exact: true }).click();
+  await Promise.all([result(0, /^Answered/), result(1, 'Somebody else'), result(2, 'The service does not respond')]);
+  assert.equal(await results.nth(1).getByRole('link', { name: 'Open that run' }).getAttribute('href'),
+    `/console/runs/${winner}`);
+  // The form keeps the reason, so the same request is sent again.
+  await page.getByRole('button', { name: 'Deny 1', exact: true }).click();
+  await result(2, /^Answered/);
+  await page.getByRole('button', { name: 'Done' }).click();
+  await results.first().waitFor({ state: 'detached' });
+  for (const { run_id: id, session_id: session } of runs) {
+    const { data } = await service.send('GET', `/v1/sessions/${session}/children`);
+    const { answer_run_id: next } = await service.send('GET', `/v1/runs/${id}`);
+    const { session_id: end } = await service.send('GET', `/v1/runs/${next}?wait=10s`);
+    assert.deepEqual(data.map((child) => child.session_id), [end], 'answered once');
+    const texts = JSON.stringify(await service.send('GET', `/v1/sessions/${end}/messages`));
+    assert.equal(texts.includes('Not before Monday'), id !== second);
+  }
+  assert.equal((await service.send('GET', `/v1/runs/${other}`)).status, 'waiting');
+});
+
+test('a call that is unmarked while others are answered is not answered', LIMIT, async () => {
+  const [first, second] = [await ask(), await ask()].map(({ run_id: id }) => id);
+  const page = await browser.open(`/console/inbox?at=${first}`);
+  for (const id of [first, second]) await page.locator(`#call-${id} .box`).click();
+  const sent = new Promise((resolve) => page.route(`**/${first}/answers`, resolve));
+  await page.getByRole('button', { name: 'Approve 2', exact: true }).click();
+  const route = await sent;
+  await page.locator(`#call-${second} .box`).click();
+  await route.continue();
+  await page.locator('.several').getByText(/^Answered/).waitFor();
+  await page.locator('.several button:enabled', { hasText: 'Done' }).click();
+  assert.equal((await service.send('GET', `/v1/runs/${second}`)).status, 'waiting');
+  assert.equal(await page.locator('.several').count(), 0);
+});
+
 test('two people approve at once, and one of them wins', LIMIT, async () => {
   const run = await ask();
   const path = `/console/runs/${run.run_id}`;
@@ -136,23 +281,39 @@ test('two people approve at once, and one of them wins', LIMIT, async () => {
 test('a key opens the console until it is revoked', LIMIT, async () => {
   const page = await browser.open('/console/inbox');
   await page.getByText('No keys: everybody').waitFor();
+  assert.equal(await showsKey(page), false);
   const { stdout, stderr } = await service.command('keys', 'create', '--tenant', 'acme', '--label', 'ada');
   const isEmpty = page.getByText('Nothing waits for you');
   const field = page.getByLabel('API key');
   await requestUntil(page, field);
   await checkAccess(page);
-  for (const [key, next] of [['ark_wrong', page.getByRole('alert')], [stdout.trim(), isEmpty]]) {
-    await field.fill(key);
-    await page.keyboard.press('Enter');
-    await next.waitFor();
-  }
+  await field.fill('ark_wrong');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').waitFor();
+  await field.fill(stdout.trim());
+  await page.keyboard.press('Enter');
+  await field.waitFor({ state: 'detached' });
+  // The requests above may have left either list.
+  await page.getByRole('button', { name: 'Open', exact: true }).click();
+  await isEmpty.waitFor();
   const seen = () => [document.cookie, JSON.stringify({ ...localStorage, ...sessionStorage }).includes('ark_')];
   assert.deepEqual(await page.evaluate(seen), ['', false]);
   await page.reload();
   await isEmpty.waitFor();
+  assert.equal(await showsKey(page), true);
   await service.command('keys', 'revoke', /key (\S+)/.exec(stderr)[1]);
   await requestUntil(page, field);
 });
+
+/** Returns whether the request that the page shows for a shell has a key. */
+async function showsKey(page) {
+  await page.locator('header.top').getByRole('button', { name: 'Show the requests' }).click();
+  const dialog = page.getByRole('dialog');
+  const request = await dialog.locator('pre').innerText();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  return request.includes('-H "authorization: Bearer $KEY"');
+}
 
 /** Lets the inbox send requests until something is there: a change of keys may take some seconds. */
 async function requestUntil(page, wanted) {

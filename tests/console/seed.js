@@ -6,7 +6,8 @@ const data = JSON.parse(readFileSync(new URL('seed.json', import.meta.url), 'utf
 
 /** What no page may take for anything but text. */
 export const HOSTILE = '<img src=x onerror="window.attacked=1"><script>window.attacked=1</script> \u202egnp.exe\u202c '
-  + '[a](javascript:window.attacked=1) <javascript:window.attacked=1> \u001b[31mred "><svg onload=window.attacked=1>';
+  + '[a](javascript:window.attacked=1) <javascript:window.attacked=1> \u001b[31mred "><svg onload=window.attacked=1> '
+  + 'a\u200bb\u2800\u115f\u{e0041}';
 const LONG_LINE = 'long '.repeat(1 << 20);
 
 /** The completions for tasks that begin with a word. */
@@ -36,6 +37,8 @@ const point = (service, thread, session) =>
 
 /** Makes agents, sessions and runs. Returns the values of the parameters in the paths of pages. */
 export async function seed(service) {
+  const { editor } = data.agents;
+  await service.send('PUT', '/v1/agents/editor', { ...editor, description: HOSTILE, system_prompt: HOSTILE });
   await makeAgents(service);
   const post = async (path, body) => (await service.send('POST', `/v1/sessions${path}`, body)).session_id;
   const write = (at, files) =>

@@ -8,22 +8,25 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const PROGRAM = process.env.AGENT_RUNTIME_TEST_BINARY;
+const SCRIPT = fileURLToPath(new URL('large.toml', import.meta.url));
 
 export class Service {
   #folder = mkdtempSync(join(tmpdir(), 'agent-runtime-console-'));
   #options;
   #child;
 
-  /** Starts a service that has a server of models as its provider `mock`. */
+  /** Starts a service that has a server of models as its provider `mock`, and a script as its provider `script`. */
   static async start(address, models) {
     const service = new Service();
     const host = `127.0.0.1:${await freePort()}`;
     const prices = models.map((name) => `[prices."mock/${name}"]\ninput = 2.0\noutput = 8.0\n`);
     const provider = `[providers.mock]\nkind = "openai_chat"\nbase_url = "${address}"\n`;
-    writeFileSync(join(service.#folder, 'agent-runtime.toml'), [provider, ...prices].join('\n'));
+    const script = `[providers.script]\nkind = "scripted"\nscript = ${JSON.stringify(SCRIPT)}\n`;
+    writeFileSync(join(service.#folder, 'agent-runtime.toml'), [provider, script, ...prices].join('\n'));
     const env = {
       AGENT_RUNTIME__STORE__URL: 'sqlite://store.db', AGENT_RUNTIME__STORE__ACQUIRE_TIMEOUT: '20s',
       AGENT_RUNTIME__HTTP__LISTEN: host, AGENT_RUNTIME__QUEUE__LEASE: '5s',
