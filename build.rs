@@ -37,7 +37,9 @@ fn add_folder(folder: &str, output: &Path, paths: &mut Vec<String>) -> Result<()
     for entry in fs::read_dir(Path::new(CONSOLE).join(folder))? {
         let entry = entry?;
         let name = entry.file_name();
-        let name = name.to_str().ok_or_else(|| format!("{name:?} is not UTF-8"))?;
+        let name = name
+            .to_str()
+            .ok_or_else(|| format!("{} is not UTF-8", name.display()))?;
         let path = format!("{folder}{name}");
         if !is_served(&path) {
             continue;

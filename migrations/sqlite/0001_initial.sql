@@ -152,7 +152,7 @@ create table runs (
     started_at integer,
     completed_at integer,
     -- When the last of its open calls expires that a person answers. Null if there is none, and not
-    -- changed by an answer.
+    -- changed by an answer. A sweep sets it to null after that time.
     person_until integer,
     -- The same for the calls that the caller's program executes.
     client_until integer,
@@ -190,8 +190,9 @@ create index runs_by_agent on runs (tenant, agent, run_id);
 create index runs_by_model on runs (tenant, model, run_id);
 create index runs_by_status on runs (tenant, status, run_id) where status <> 'completed';
 create index runs_by_thread on runs (tenant, thread, run_id) where thread is not null;
--- Runs that wait for answers. The time is in the index, so that no expired run is read. The status
--- is, so that SQLite prefers these indexes to those of agents and threads.
+-- Runs that wait for answers. A sweep takes out those whose calls have expired. The time is in the
+-- index, so that until then no expired run is read. The status is, so that SQLite prefers these
+-- indexes to those of agents and threads.
 create index runs_waiting_for_person on runs (tenant, status, run_id, person_until)
     where status = 'waiting' and person_until is not null;
 create index runs_waiting_for_client on runs (tenant, status, run_id, client_until)

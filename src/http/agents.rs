@@ -226,7 +226,7 @@ impl PartialSchema for AgentView {
                 instant("When the version was stored first.").into(),
             );
             let configured = ObjectBuilder::new().schema_type(Type::Boolean).description(Some(
-                "True for an agent of a configuration file; absent for a stored one.",
+                "True for a definition that a configuration file has; absent for one that is only stored.",
             ));
             agent.properties.insert("configured".to_owned(), configured.into());
             agent.required = ["name", "description", "version", "created_at"]

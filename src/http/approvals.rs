@@ -22,10 +22,11 @@ const MAX_TOTAL: u32 = 1_000;
 type Approvals = ListPage<ApprovalView>;
 
 /// Lists the waiting runs whose open calls a person answers and that have not expired, newest
-/// first. A page may end before its limit, when it has many bytes.
+/// first. A page may have fewer runs than its limit: it ends where it has many bytes, and leaves
+/// out runs that are answered while it is read.
 #[utoipa::path(get, path = "/v1/approvals", tag = "runs", params(
     ("agent" = Option<String>, Query, description = "Only of this agent"),
-    ("thread" = Option<ThreadName>, Query, description = "Only on this thread"),
+    ("thread" = Option<ThreadName>, Query, description = "Only runs that moved this thread to their sessions"),
     ("kind" = Option<String>, Query, pattern = "^client$", description = "`client`: the runs with open calls that the caller's program executes, in place of those that a person answers"),
     ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query),
 ), responses(
@@ -45,17 +46,15 @@ pub(super) async fn list_approvals(call: Call, mut query: QueryParameters) -> Re
     Ok((total, page).into_response())
 }
 
-/// Reads a page and responds with it. Takes room for the outputs of its runs before it reads them.
+/// Reads a page and responds with it. Takes room for the outputs of its runs before it reads these
+/// outputs and no others.
 async fn read_page(call: &Call, filter: &WaitingFilter, paging: &Paging<RunId>) -> Result<Response, Problem> {
     let (store, tenant, now) = (&call.api.runs.store, &call.tenant, filter.now);
     let sizes = store.waiting_sizes(tenant, filter, paging.one_more()).await?;
     let part = Part::new(sizes, paging.limit);
     let cost = reading(part.bytes).max(PAGE_BYTES);
     let room = call.api.in_flight.take_soon(tenant, cost).await?;
-    let runs = match part.last {
-        Some(last) => store.waiting_list(tenant, filter, paging.after, last).await?,
-        None => Vec::new(),
-    };
+    let runs = store.waiting_list(tenant, &part.run_ids).await?;
     let show = move || {
         let shown = runs.into_iter();
         let shown = shown.filter_map(|run| ApprovalView::new(run, PAGE_BYTES, now));
@@ -68,8 +67,8 @@ async fn read_page(call: &Call, filter: &WaitingFilter, paging: &Paging<RunId>) 
 /// The part of a list that one page shows.
 #[derive(Debug)]
 struct Part {
-    /// Its oldest run; `None` if there is none.
-    last: Option<RunId>,
+    /// Its runs, newest first.
+    run_ids: Vec<RunId>,
     /// Whether older runs follow.
     has_next: bool,
     /// The bytes of the outputs of its runs as JSON.
@@ -79,18 +78,17 @@ struct Part {
 impl Part {
     /// Takes as many runs as a page has, up to the one that reaches its bytes.
     fn new(sizes: Vec<(RunId, u64)>, limit: u32) -> Self {
-        let (mut last, mut bytes, mut count) = (None, 0, 0);
+        let (mut run_ids, mut bytes) = (Vec::new(), 0);
         let mut sizes = sizes.into_iter();
-        while count < limit
+        while run_ids.len() < limit as usize
             && bytes < PAGE_BYTES as u64
             && let Some((run_id, size)) = sizes.next()
         {
-            last = Some(run_id);
+            run_ids.push(run_id);
             bytes += size;
-            count += 1;
         }
         Self {
-            last,
+            run_ids,
             has_next: sizes.next().is_some(),
             bytes,
         }
@@ -98,7 +96,7 @@ impl Part {
 
     /// Returns the key after which the next page begins.
     fn next(&self) -> Option<RunId> {
-        self.last.filter(|_| self.has_next)
+        self.run_ids.last().copied().filter(|_| self.has_next)
     }
 }
 

@@ -8,10 +8,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use tokio::time::timeout;
 
 use super::codes::ProblemCode;
 use super::cookie::{check_own_page, session_hash};
 use super::host::check_anonymous;
+use super::lookups::REFRESH_TIMEOUT;
 use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
@@ -29,9 +31,36 @@ pub(super) struct Call {
     pub(super) tenant: TenantId,
     /// The API key; `None` while no key exists.
     key: Option<Arc<ApiKeyRecord>>,
+    /// The session of the console, if its cookie stands for the key.
+    session: Option<Arc<ConsoleSession>>,
 }
 
 impl Call {
+    /// Returns whether the service still accepts the key, and the session of the console. They
+    /// count as valid while the store can't be read, so that an outage ends no stream, but not
+    /// while others send too many unknown keys to look one up: a valid key is not unknown.
+    pub(super) async fn is_valid(&self) -> bool {
+        // A look-up that is given up changes nothing.
+        let checked = timeout(REFRESH_TIMEOUT, self.check_valid()).await;
+        checked
+            .unwrap_or(Ok(true))
+            .unwrap_or_else(|problem| problem.code() != ProblemCode::TooManyUnknownKeys)
+    }
+
+    async fn check_valid(&self) -> Result<bool, Problem> {
+        let api = &self.api;
+        if let Some(session) = &self.session {
+            let found = api.console_sessions.find(session.secret_hash, api.runs.clock.now());
+            if found.await?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(match &self.key {
+            Some(key) => api.keys.key(key.secret_hash).await?.is_some(),
+            None => !api.keys.is_key_needed().await?,
+        })
+    }
+
     /// Returns whether the caller may administer the tenant. Every caller may while no key exists.
     pub(super) fn is_administrator(&self) -> bool {
         self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
@@ -102,9 +131,14 @@ pub(super) async fn require_scope(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let key = authorize(&api, request.method(), request.uri(), request.headers()).await?;
+    let Credentials { key, session } = authorize(&api, request.method(), request.uri(), request.headers()).await?;
     let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
-    let call = Call { api, tenant, key };
+    let call = Call {
+        api,
+        tenant,
+        key,
+        session,
+    };
     if let Some(scope) = scope {
         call.check_scope(scope)?;
     }
@@ -115,30 +149,39 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// Returns the API key of the request; `None` if no key is needed. The clients of OpenAI always
-/// send a key, so an unknown one is accepted there while no key is needed.
-async fn authorize(
-    api: &Api,
-    method: &Method,
-    target: &Uri,
-    headers: &HeaderMap,
-) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+/// The credentials of a request: an API key, none while no key is needed, or a session of the
+/// console with its key.
+#[derive(Debug, Default)]
+struct Credentials {
+    key: Option<Arc<ApiKeyRecord>>,
+    session: Option<Arc<ConsoleSession>>,
+}
+
+/// Returns the credentials of the request. The clients of OpenAI always send a key, so an unknown
+/// one is accepted there while no key is needed.
+async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap) -> Result<Credentials, Problem> {
     let bearer = bearer(headers);
     let secret = bearer.as_ref().ok().copied().flatten();
     if let Some(secret) = secret
         && let Some(key) = api.keys.key_with_secret(secret).await?
     {
-        return Ok(Some(key));
+        return Ok(Credentials {
+            key: Some(key),
+            session: None,
+        });
     }
     let may_log_in = matches!(bearer, Ok(None)) && takes_cookie(target.path());
     if may_log_in && let Some((session, key)) = console_login(api, method, headers).await? {
         api.console_sessions.extend(&session, api.runs.clock.now()).await;
-        return Ok(Some(key));
+        return Ok(Credentials {
+            key: Some(key),
+            session: Some(session),
+        });
     }
     let may_be_anonymous = is_openai_path(target.path()) || matches!(bearer, Ok(None));
     if may_be_anonymous && !api.keys.is_key_needed().await? {
         check_anonymous(target, headers, &api.limits)?;
-        return Ok(None);
+        return Ok(Credentials::default());
     }
     Err(match bearer {
         Ok(None) => missing_key(may_log_in && session_hash(headers).is_some()),

@@ -5,20 +5,20 @@ use std::future::{Ready, ready};
 
 use axum::body::Bytes;
 use axum::response::Response;
-use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::auth::Call;
 use super::codes::ProblemCode;
+use super::event_stream::{FrameReader, Frames, event_stream};
 use super::parameters::NoParameters;
 use super::problem::Problem;
-use super::runs::events::event_stream;
 use crate::run::read::{ChangeFollower, FollowedChange};
 use agent::record::{RunStatus, ThreadName};
 use board::TenantChange;
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::limits::TenantShare;
 
 /// A change: the JSON in the line `data` of a server-sent event. Events have no `id`, since none is
 /// sent again.
@@ -45,7 +45,7 @@ enum ChangeView {
         status: RunStatus,
         /// The session that it has published; null as long as there is none.
         session_id: Option<SessionId>,
-        /// The thread that it is on; null for none. It is also null for the status `answered`.
+        /// The thread that it is on; null for none.
         thread: Option<ThreadName>,
     },
     /// A request without a run has published a session.
@@ -95,21 +95,46 @@ pub(super) fn follow_changes(call: Call, _: NoParameters) -> Ready<Result<Respon
 }
 
 fn follow(call: Call) -> Result<Response, Problem> {
-    let Call { api, tenant, .. } = call;
-    let counted = api.take_reader(&tenant)?;
+    let api = &call.api;
+    let counted = api.take_reader(&call.tenant)?;
     // Follows from before the first event on.
-    let changes = ChangeFollower::new(&api.runs, &tenant);
+    let changes = ChangeFollower::new(&api.runs, &call.tenant);
     let opened = ChangeView::Opened {
         time: api.runs.clock.now(),
         started_at: api.started_at,
     };
-    let interval = api.limits.keep_alive_interval;
-    let rest = stream::unfold((changes, counted), |(mut changes, counted)| async {
-        let next = changes.next().await?;
-        Some((frame(&next.into()), (changes, counted)))
-    });
-    let first = stream::once(async move { frame(&opened) });
-    Ok(event_stream(first.chain(rest), interval))
+    let reader = Reader {
+        first: Some(frame(&opened)),
+        changes,
+        _counted: counted,
+    };
+    Ok(event_stream(call, reader))
+}
+
+/// The reader of a stream.
+struct Reader {
+    /// The first event, until it is sent.
+    first: Option<Bytes>,
+    changes: ChangeFollower,
+    /// Counts the reader.
+    _counted: TenantShare,
+}
+
+impl FrameReader for Reader {
+    async fn next(&mut self) -> Option<Frames> {
+        if let Some(bytes) = self.first.take() {
+            return Some(Frames { bytes, is_last: false });
+        }
+        let next = ChangeView::from(self.changes.next().await?);
+        Some(Frames {
+            bytes: frame(&next),
+            is_last: matches!(next, ChangeView::Dropped { .. }),
+        })
+    }
+
+    fn dropped(&mut self, reason: &'static str) -> impl Future<Output = Bytes> + Send {
+        ready(frame(&ChangeView::Dropped { reason }))
+    }
 }
 
 fn frame(event: &ChangeView) -> Bytes {

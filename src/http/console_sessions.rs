@@ -83,7 +83,7 @@ impl ConsoleSessions {
             expires_at,
             ..session.clone()
         };
-        self.found.replace(secret_hash, Some(Arc::new(extended)));
+        self.found.update(secret_hash, extended);
         if let Err(error) = self.store.console_session_extend(secret_hash, expires_at).await {
             let error = &error as &dyn Error;
             tracing::warn!(error, "a session of the console can't be extended");
@@ -93,7 +93,7 @@ impl ConsoleSessions {
     /// Ends a session. Other replicas may accept it for some seconds more.
     pub(super) async fn end(&self, secret_hash: Hash) -> Result<(), StoreError> {
         self.store.console_session_delete(secret_hash).await?;
-        self.found.replace(secret_hash, None);
+        self.found.remove(secret_hash);
         Ok(())
     }
 }

@@ -3,25 +3,18 @@
 //! A browser adds the cookie by itself, so a request with it may come from any page that shares the
 //! site of the service: another port of this machine, or a neighbour in the domain. Browsers say
 //! which page sends a request, and only the pages of the console count.
+//!
+//! Cookies ignore ports. So the name of the cookie has the port of the header `Host`, if there is
+//! one, and services on several ports of a host have a cookie each.
 
 use axum::http::{HeaderMap, Method, header};
 
 use super::codes::ProblemCode;
-use super::host::{is_loopback_host, is_own_origin};
+use super::host::{host_port, is_loopback_host, is_own_origin};
 use super::problem::Problem;
 use crate::api_key::hash_session;
 use values::session::Hash;
 
-/// The name of the cookie over HTTPS. Browsers give a cookie with this prefix back to the same host
-/// only, and take it from no other one.
-const SECURE_NAME: &str = "__Host-ark";
-/// The name over plain HTTP on this machine, where browsers refuse the prefix.
-const LOOPBACK_NAME: &str = "ark";
-/// The values of `Set-Cookie` that make a browser forget the cookie.
-pub(super) const FORGET: [&str; 2] = [
-    "__Host-ark=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict",
-    "ark=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict",
-];
 /// The header that a write of the console has. No page of another origin can add it, since the
 /// service allows other origins nothing (CORS).
 const CONSOLE_HEADER: &str = "x-console";
@@ -55,25 +48,43 @@ impl Transport {
         }
     }
 
+    /// Returns the name of the cookie for the host and the port of a request. Browsers give a
+    /// cookie with the prefix back to the same host only, and take it from no other one. Over plain
+    /// HTTP, they refuse it.
+    fn cookie_name(self, headers: &HeaderMap) -> String {
+        let name = match self {
+            Self::Https => "__Host-ark",
+            Self::Loopback => "ark",
+        };
+        host_port(headers).map_or_else(|| name.to_owned(), |port| format!("{name}-{port}"))
+    }
+
     /// Returns the value of `Set-Cookie` with a secret that the browser forgets after so many
     /// seconds.
-    pub(super) fn set_cookie(self, secret: &str, max_age: u64) -> String {
-        let (name, secure) = match self {
-            Self::Https => (SECURE_NAME, "Secure; "),
-            Self::Loopback => (LOOPBACK_NAME, ""),
+    pub(super) fn set_cookie(self, headers: &HeaderMap, secret: &str, max_age: u64) -> String {
+        let name = self.cookie_name(headers);
+        let secure = match self {
+            Self::Https => "Secure; ",
+            Self::Loopback => "",
         };
         format!("{name}={secret}; Path=/; Max-Age={max_age}; {secure}HttpOnly; SameSite=Strict")
     }
 }
 
+/// Returns the values of `Set-Cookie` that make a browser forget the cookie.
+pub(super) fn forget(headers: &HeaderMap) -> [String; 2] {
+    [Transport::Https, Transport::Loopback].map(|transport| transport.set_cookie(headers, "", 0))
+}
+
 /// Returns the hash of the secret in the cookie, if there is one. Another host of the domain can
 /// set a cookie without the prefix, so that one counts on this machine only.
 pub(super) fn session_hash(headers: &HeaderMap) -> Option<Hash> {
-    let named = |name: &str| {
+    let of = |transport: Transport| {
+        let name = transport.cookie_name(headers);
         let secret = cookies(headers).find_map(|(known, value)| (known == name).then_some(value));
         secret.and_then(hash_session)
     };
-    named(SECURE_NAME).or_else(|| is_loopback_host(headers).then(|| named(LOOPBACK_NAME)).flatten())
+    of(Transport::Https).or_else(|| is_loopback_host(headers).then(|| of(Transport::Loopback)).flatten())
 }
 
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
@@ -172,17 +183,22 @@ mod tests {
         ] {
             assert_eq!(Transport::of_login(&headers(given)).ok(), expected, "{given:?}");
         }
-        let cookie = "__Host-ark=s; Path=/; Max-Age=9; Secure; HttpOnly; SameSite=Strict";
-        assert_eq!(Transport::Https.set_cookie("s", 9), cookie);
-        let cookie = "ark=s; Path=/; Max-Age=9; HttpOnly; SameSite=Strict";
-        assert_eq!(Transport::Loopback.set_cookie("s", 9), cookie);
+        for (host, suffix) in [("agents.example", ""), ("localhost:8080", "-8080")] {
+            let headers = headers(&[("host", host)]);
+            let cookie = format!("__Host-ark{suffix}=s; Path=/; Max-Age=9; Secure; HttpOnly; SameSite=Strict");
+            assert_eq!(Transport::Https.set_cookie(&headers, "s", 9), cookie);
+            let cookie = format!("ark{suffix}=s; Path=/; Max-Age=9; HttpOnly; SameSite=Strict");
+            assert_eq!(Transport::Loopback.set_cookie(&headers, "s", 9), cookie);
+        }
     }
 
     #[test]
     fn the_cookie_is_found_among_others() {
         let (one, two) = ("1".repeat(64), "2".repeat(64));
-        let (remote, local) = (("host", "agents.example"), ("host", "localhost:8080"));
+        let (remote, local) = (("host", "agents.example"), ("host", "localhost"));
+        let (remote_port, local_port) = (("host", "agents.example:8443"), ("host", "[::1]:8080"));
         let (secure, plain) = (format!("__Host-ark={one}"), format!("a=b; ark={two};c"));
+        let (secure_port, plain_port) = (format!("__Host-ark-8443={one}"), format!("ark={one}; ark-8080={two}"));
         let cookie = |text| ("cookie", text);
         for (given, expected) in [
             (vec![remote], None),
@@ -192,6 +208,12 @@ mod tests {
             (vec![local, cookie(plain.as_str()), cookie(secure.as_str())], Some(&one)),
             (vec![local, cookie("ark=short")], None),
             (vec![local, cookie("ark")], None),
+            // A cookie of another port of the host is that of another service.
+            (vec![remote_port, cookie(secure_port.as_str())], Some(&one)),
+            (vec![remote_port, cookie(secure.as_str())], None),
+            (vec![remote, cookie(secure_port.as_str())], None),
+            (vec![local_port, cookie(plain_port.as_str())], Some(&two)),
+            (vec![local_port, cookie(plain.as_str())], None),
         ] {
             let expected = expected.and_then(|secret| hash_session(secret));
             assert_eq!(session_hash(&headers(&given)), expected, "{given:?}");

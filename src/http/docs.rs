@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -19,9 +20,10 @@ use super::in_flight::json_response;
 use super::openai_errors::ErrorBody;
 use super::parameters::PathParameters;
 use super::problem::{Problem, ProblemBody};
+use super::state::Api;
 
-/// The content security policy of the page: it loads only its own files, and some of its styles are
-/// inline.
+/// The content security policy of the page of requests: it loads only its own files, and some of
+/// its styles are inline. Guides have a policy of their own.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -96,20 +98,27 @@ pub(super) fn redirect_to_page() -> Ready<Response> {
     ready((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "/docs/")], words).into_response())
 }
 
-/// Responds with a guide or with a file of the page.
-pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
+/// Responds with a guide, with a file of the guides, or with a file of the page.
+pub(super) async fn page(
+    State(api): State<Arc<Api>>,
+    form: Form,
+    headers: HeaderMap,
+    path: PathParameters,
+) -> Result<Response, Problem> {
     static CONFIG: LazyLock<Arc<utoipa_swagger_ui::Config<'static>>> =
         LazyLock::new(|| Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")));
     let file = path.into_text("file");
-    if let Some(guide) = guides::find(&file, form) {
-        return ready(guide);
+    if let Some(guide) = guides::find(&file, form, &headers) {
+        return Ok(guide);
     }
-    let answer = match utoipa_swagger_ui::serve(&file, Arc::clone(&CONFIG)) {
-        Ok(Some(file)) => page_file(file),
-        Ok(None) => Problem::new(ProblemCode::RouteNotFound, "the page has no such file").into_response(),
-        Err(error) => Problem::internal(error.to_string()).into_response(),
-    };
-    ready(answer)
+    if let Some(name) = file.strip_prefix("assets/") {
+        return guides::asset(&api, name, &headers).await;
+    }
+    match utoipa_swagger_ui::serve(&file, Arc::clone(&CONFIG)) {
+        Ok(Some(file)) => Ok(page_file(file)),
+        Ok(None) => Err(Problem::new(ProblemCode::RouteNotFound, "the page has no such file")),
+        Err(error) => Err(Problem::internal(error.to_string())),
+    }
 }
 
 fn page_file(file: utoipa_swagger_ui::SwaggerFile<'static>) -> Response {
@@ -130,7 +139,9 @@ fn page_file(file: utoipa_swagger_ui::SwaggerFile<'static>) -> Response {
 /// Restricts pages to their own files and forbids frames.
 pub(super) fn secure(mut response: Response) -> Ready<Response> {
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(PAGE_POLICY));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     ready(response)

@@ -101,6 +101,11 @@ pub(super) fn is_loopback_host(headers: &HeaderMap) -> bool {
     name == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
 }
 
+/// Returns the port that the header `Host` names. Browsers leave out the default port.
+pub(super) fn host_port(headers: &HeaderMap) -> Option<u16> {
+    host_header(headers)?.port_u16()
+}
+
 /// Returns whether a page of the origin was served under the host of the request.
 pub(super) fn is_own_origin(origin: &str, headers: &HeaderMap) -> bool {
     host_header(headers).is_some_and(|host| is_origin_of(origin, &host))

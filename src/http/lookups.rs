@@ -44,6 +44,9 @@ struct Entries<T> {
     /// The unknown secrets, each with the time until which it is not looked up again.
     unknown: HashMap<Hash, Instant>,
     budget: Budget,
+    /// The number of entries that callers have changed. A look-up that began before such a change
+    /// may have read what the entry was before.
+    changes: u64,
 }
 
 /// When an entry was read, and when its next refresh is due.
@@ -79,23 +82,41 @@ impl<T> LookUps<T> {
         let asked = Instant::now();
         // A panic leaves the data valid: single calls change each map, and a missing entry is
         // looked up again.
-        let cached = match self.0.lock().step(secret_hash, asked) {
-            Step::Answer(value) => return Ok(value),
-            Step::LookUp(cached) => cached,
-            Step::Refuse => return Err(too_many()),
+        let (cached, changes) = {
+            let mut entries = self.0.lock();
+            match entries.step(secret_hash, asked) {
+                Step::Answer(value) => return Ok(value),
+                Step::LookUp(cached) => (cached, entries.changes),
+                Step::Refuse => return Err(too_many()),
+            }
         };
         let found = match (reading.await, cached) {
             (Err(error), Some(value)) if error.is_transient() => return Ok(Some(value)),
             (found, _) => found?,
         };
         let value = found.map(Arc::new);
-        self.0.lock().insert(secret_hash, value.clone(), asked);
+        let mut entries = self.0.lock();
+        if entries.changes == changes {
+            entries.insert(secret_hash, value.clone(), asked);
+        }
         Ok(value)
     }
 
-    /// Replaces an entry by a value that was just written; `None` after it was deleted.
-    pub(super) fn replace(&self, secret_hash: Hash, value: Option<Arc<T>>) {
-        self.0.lock().insert(secret_hash, value, Instant::now());
+    /// Replaces a cached entry by a value that is about to be written. An entry that was deleted
+    /// meanwhile stays deleted.
+    pub(super) fn update(&self, secret_hash: Hash, value: T) {
+        let mut entries = self.0.lock();
+        if entries.known.contains_key(&secret_hash) {
+            entries.changes += 1;
+            entries.insert(secret_hash, Some(Arc::new(value)), Instant::now());
+        }
+    }
+
+    /// Forgets an entry that was just deleted. Look-ups that began before do not bring it back.
+    pub(super) fn remove(&self, secret_hash: Hash) {
+        let mut entries = self.0.lock();
+        entries.changes += 1;
+        entries.insert(secret_hash, None, Instant::now());
     }
 }
 
@@ -105,6 +126,7 @@ impl<T> Default for Entries<T> {
             known: HashMap::new(),
             unknown: HashMap::new(),
             budget: Budget::default(),
+            changes: 0,
         }
     }
 }
@@ -214,6 +236,10 @@ fn too_many() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
+    use futures_util::FutureExt as _;
+    use tokio::sync::oneshot;
     use tokio::time::advance;
 
     use super::*;
@@ -278,5 +304,27 @@ mod tests {
         assert!(matches!(entries.step(made, Instant::now()), Step::LookUp(None)));
         entries.insert(made, Some(Arc::new(5_000)), Instant::now());
         assert!(matches!(entries.step(made, Instant::now()), Step::Answer(Some(_))));
+    }
+    #[tokio::test(start_paused = true)]
+    async fn an_entry_that_is_deleted_during_its_refresh_stays_deleted() {
+        let entries = LookUps::default();
+        let found = async |value: Option<u32>| entries.find(hash(1), ready(Ok(value))).await.unwrap();
+        assert_eq!(found(Some(1)).await.as_deref(), Some(&1));
+        advance(LIFETIME).await;
+        let (read, reading) = oneshot::channel();
+        let reading = reading.map(|value: Result<_, oneshot::error::RecvError>| Ok(value.unwrap()));
+        let mut refresh = Box::pin(entries.find(hash(1), reading));
+        assert!(refresh.as_mut().now_or_never().is_none());
+        entries.remove(hash(1));
+        // A request that found the entry before extends it, and the refresh has read it before.
+        entries.update(hash(1), 2);
+        read.send(Some(1)).unwrap();
+        assert_eq!(refresh.await.unwrap().as_deref(), Some(&1));
+        assert_eq!(found(Some(3)).await, None);
+        // Other entries are cached on.
+        advance(UNKNOWN_LIFETIME).await;
+        assert_eq!(found(Some(3)).await.as_deref(), Some(&3));
+        entries.update(hash(1), 4);
+        assert_eq!(found(None).await.as_deref(), Some(&4));
     }
 }

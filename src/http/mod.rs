@@ -47,6 +47,7 @@ mod cookie;
 mod described;
 mod described_parameters;
 mod described_schemas;
+mod event_stream;
 mod file_problems;
 mod frames;
 mod headers;

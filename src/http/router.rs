@@ -313,7 +313,6 @@ fn documentation() -> Router<Arc<Api>> {
         .route("/docs", get(docs::redirect_to_page))
         .route("/docs/", get(docs::page))
         .route("/docs/{*file}", get(docs::page))
-        .route("/docs/guides", get(guides::index))
         .route("/config/default.toml", get(guides::settings))
         .layer(map_response(docs::secure))
 }

@@ -14,8 +14,8 @@ use store::retention::{RemovalFigures, RetentionRules, SweepCursor};
 use store::{Store, StoreError};
 use values::settings::{duration, integer};
 
-/// The pause after a step that removed something. It leaves most of the time to other removals and,
-/// on SQLite, to commits.
+/// The pause after a step that removed or may have changed something. It leaves most of the time to
+/// other removals and, on SQLite, to commits.
 const REST: Duration = Duration::from_millis(50);
 
 /// The longest pause between two sweeps: a hundred years.
@@ -92,7 +92,7 @@ impl Sweeper {
             removed += figures;
             let Some(next) = next else { return Ok(removed) };
             cursor = next;
-            if figures != RemovalFigures::default() {
+            if figures != RemovalFigures::default() || matches!(cursor, SweepCursor::OpenCalls) {
                 tokio::time::sleep(REST).await;
             }
         }

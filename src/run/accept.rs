@@ -64,19 +64,22 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
                     ctx.publish_queued(&plan.tenant, &run.summary);
                 }
             }
-            if let Some(answer) = &run.answer {
-                ctx.publish_answered(&plan.tenant, answer.run_id, run.summary.base_session_id);
-            }
+            let answering = run.answer.is_some().then(|| (plan.tenant.clone(), run.summary.run_id));
             if let Some(interrupted) = interrupted {
                 interrupt(&ctx, &plan.tenant, interrupted);
             }
             let handle = RunHandle::new(&ctx, &plan.tenant, run.summary.clone(), departure(&plan));
-            Ok(match (lease, run.lease, slot) {
+            let handle = match (lease, run.lease, slot) {
                 (Some(lease), Some(terms), Some(slot)) => {
                     handle.with_result(begin_at_once(&ctx, plan, run, (lease, terms.until), slot))
                 }
                 _ => handle,
-            })
+            };
+            // Last, since it asks the store.
+            if let Some((tenant, run_id)) = answering {
+                ctx.publish_answered(&tenant, run_id).await;
+            }
+            Ok(handle)
         }
         Acceptance::Known(known) => known_run(&ctx, &plan.tenant, plan.request().idempotency.as_ref(), known).await,
         Acceptance::TenantFull => Err(Refusal::TenantQueueFull {

@@ -219,6 +219,20 @@ impl RunHandle {
         (self.caller, events)
     }
 
+    /// Follows the events like [`into_events`](Self::into_events), but begins once a light run of
+    /// this process has ended: reading all of them at once costs less than reading each one as it
+    /// comes. Only for runs that publish their session, which has what the early events had if
+    /// these are no longer kept.
+    pub async fn into_ended_events(mut self) -> (CallerGuard, Follower) {
+        if let ResultSource::Task(result) = &mut self.source
+            && self.accepted.summary.publishes
+        {
+            // The events have the end, also that of a task that was dropped.
+            let _ = result.await;
+        }
+        self.into_events()
+    }
+
     /// Detaches the caller from the run. Returns the record at acceptance.
     pub fn detach(self) -> Arc<RunRecord> {
         self.caller.done();

@@ -64,8 +64,8 @@ pub enum ChangesLost {
     /// The reader has read more slowly than changes came.
     #[error("the reader of changes lags")]
     Lag,
-    /// Changes of other processes were lost.
-    #[error("changes of other processes were lost")]
+    /// A process could not reach the others, or did not know a change.
+    #[error("changes may be lost")]
     Outage,
 }
 

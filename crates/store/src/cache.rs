@@ -281,8 +281,9 @@ impl Weight {
             history.map_or((0, 0), |parent| (parent.bundle.history.len(), parent.weight.messages));
         let new = bundle.history.iter_from(inherited);
         let prefix = bundle.history.request_prefix();
+        let texts = weight(&bundle.head.title) + weight(&bundle.head.preview);
         Self {
-            head: ENTRY + size_of::<Bundle>() + weight(&bundle.head.metadata) + weight(&bundle.head.preview),
+            head: ENTRY + size_of::<Bundle>() + weight(&bundle.head.metadata) + texts,
             environment: environment.map_or_else(|| weight(&bundle.environment), |parent| parent.weight.environment),
             context: context.map_or_else(|| weight(&bundle.context), |parent| parent.weight.context),
             messages: messages + new.map(|message| HISTORY_SLOT + weight(message)).sum::<usize>(),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::codec::{
@@ -39,6 +39,7 @@ pub struct PortableSession {
     merged_session_id: Option<SessionId>,
     environment_session_id: Option<SessionId>,
     run_id: Option<RunId>,
+    #[serde(default, deserialize_with = "known_outcome")]
     run_status: Option<RunOutcome>,
     subagent_of: Option<SessionId>,
     agent: String,
@@ -52,6 +53,12 @@ pub struct PortableSession {
     context: Box<RawValue>,
     /// The messages that the session added.
     messages: Box<RawValue>,
+}
+
+/// Reads how a run ended. A name of a later version is read as none, as in a row.
+fn known_outcome<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RunOutcome>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    Ok(name.as_deref().and_then(RunOutcome::find))
 }
 
 /// Why a session can't be carried to another store.

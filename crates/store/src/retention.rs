@@ -143,6 +143,8 @@ pub enum SweepCursor {
     Threads(Option<(String, String)>),
     /// The sweep reclaims the segments and states that removed sessions left.
     Reclaiming,
+    /// The sweep takes the runs whose open calls have expired out of the indexes of waiting runs.
+    OpenCalls,
     /// The sweep removes other old rows, of the kind with this number.
     Remains(usize),
 }

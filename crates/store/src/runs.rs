@@ -28,6 +28,9 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         session_id: SessionId,
     ) -> Result<Option<RunSummary>, StoreError>;
 
+    /// Finds the run whose open calls a run answers.
+    async fn run_lookup_by_answer(&self, tenant: &TenantId, by: RunId) -> Result<Option<RunSummary>, StoreError>;
+
     /// Lists runs without their outputs, newest first.
     async fn run_list(
         &self,
@@ -48,15 +51,9 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> Result<Vec<(RunId, u64)>, StoreError>;
 
-    /// Reads waiting runs with their open calls and without the rest of their outputs, newest
-    /// first: those older than `before`, down to `last`.
-    async fn waiting_list(
-        &self,
-        tenant: &TenantId,
-        filter: &WaitingFilter,
-        before: Option<RunId>,
-        last: RunId,
-    ) -> Result<Vec<RunRecord>, StoreError>;
+    /// Reads those of the given runs that wait, newest first, with their open calls and without the
+    /// rest of their outputs.
+    async fn waiting_list(&self, tenant: &TenantId, run_ids: &[RunId]) -> Result<Vec<RunRecord>, StoreError>;
 
     /// Returns the size as JSON in bytes of a run's steps, and of the messages that its session and
     /// its subagents' sessions added. Does not read them. Returns 0 if the run does not exist.

@@ -260,16 +260,17 @@ pub struct VerifyReport {
     pub removed: u64,
     /// The number of messages checked.
     pub messages: u64,
-    /// Every part that differs from its hash; empty if there is none.
+    /// Every part that is lost, or differs from its hash or its line; empty if there is none.
     pub faults: Vec<VerifyFault>,
 }
 
-/// A part that differs from its hash.
+/// A part that is lost, or differs from its hash or its line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct VerifyFault {
     /// The session.
     pub session_id: SessionId,
-    /// `environment_state`, `context_state`, `message_history_state`, `root_hash` or `workspace`.
+    /// `environment_state`, `context_state`, `message_history_state`, `root_hash`,
+    /// `root_session_id` or `workspace`.
     pub part: &'static str,
     /// A description of the fault.
     pub detail: String,

@@ -123,7 +123,7 @@ impl Verification {
                     check_root(head, parent, &mut faults)?;
                     if Some(head.root_session_id) != root {
                         let detail = "the session's row names another root than that of its line";
-                        faults.push(fault(head.session_id, "root_hash", detail));
+                        faults.push(fault(head.session_id, "root_session_id", detail));
                     }
                 }
                 Ancestor::Removed(_) => removed += 1,

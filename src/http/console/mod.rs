@@ -2,6 +2,6 @@
 //! the folder `console` of the repository. It uses the API alone.
 
 mod files;
-mod page_file;
+pub(super) mod page_file;
 pub(super) mod pages;
 pub(super) mod session;

@@ -1,5 +1,5 @@
-//! A file of the console with its headers: a page may load its own files and ask its own service,
-//! and nothing else.
+//! A file of the console, or a page of the guides, with its headers: a page may load its own files
+//! and ask its own service, and nothing else.
 
 use std::io::Read as _;
 
@@ -22,7 +22,7 @@ const OTHERS: &str = "; style-src 'self'; img-src 'self' data:; connect-src 'sel
 
 /// A file with its headers, in one form: plain, or compressed with gzip.
 #[derive(Debug)]
-pub(super) struct PageFile {
+pub(in crate::http) struct PageFile {
     bytes: Bytes,
     is_compressed: bool,
     media_type: &'static str,
@@ -33,7 +33,7 @@ pub(super) struct PageFile {
 
 impl PageFile {
     /// Makes the headers of a plain file.
-    pub(super) fn plain(name: &str, bytes: Bytes) -> Self {
+    pub(in crate::http) fn plain(name: &str, bytes: Bytes) -> Self {
         Self {
             is_compressed: false,
             // Licences and checksums have names without a dot.
@@ -59,7 +59,7 @@ impl PageFile {
     }
 
     /// Responds with the file, unless the caller has it.
-    pub(super) fn respond(&self, headers: &HeaderMap) -> Response {
+    pub(in crate::http) fn respond(&self, headers: &HeaderMap) -> Response {
         let response = if caller_has(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {

@@ -24,9 +24,19 @@ pub(in crate::http) async fn page(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = target.path().strip_prefix("/console/").unwrap_or_default();
-    Ok(match &api.console()?.directory {
-        None => embedded(name, accepts_gzip(&headers)).respond(&headers),
-        Some(directory) => read(directory, name).await?.respond(&headers),
+    file(api.console()?.directory.as_deref(), name, &headers).await
+}
+
+/// Responds with a file of a directory or, without one, of the program. Without such a file, it
+/// responds with the page.
+pub(in crate::http) async fn file(
+    directory: Option<&Path>,
+    name: &str,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    Ok(match directory {
+        None => embedded(name, accepts_gzip(headers)).respond(headers),
+        Some(directory) => read(directory, name).await?.respond(headers),
     })
 }
 

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::http::auth::{console_login, unknown_key};
 use crate::http::codes::ProblemCode;
 use crate::http::console_sessions::MAX_AGE;
-use crate::http::cookie::{FORGET, Transport, check_own_page};
+use crate::http::cookie::{Transport, check_own_page, forget};
 use crate::http::host::check_anonymous;
 use crate::http::json_body::{check_media_type, decode_body, read_open_body};
 use crate::http::parameters::{NoParameters, QueryParameters};
@@ -122,19 +122,20 @@ pub(in crate::http) async fn log_in(
     api.console()?;
     check_own_page(request.method(), request.headers())?;
     let transport = Transport::of_login(request.headers())?;
-    check_media_type(request.headers())?;
+    let headers = request.headers().clone();
+    check_media_type(&headers)?;
     let (bytes, _room) = read_open_body(request, &api, MAX_BODY).await?.into_parts();
     let LogIn { key } = decode_body(&bytes, &api.limits)?;
     query.finish()?;
     let key = api.keys.key_with_secret(key.expose_secret()).await?;
     let key = key.ok_or_else(unknown_key)?;
-    let beginning = async { begin(&api, &key, transport).await.into_response() };
+    let beginning = async { begin(&api, &key, transport, &headers).await.into_response() };
     Ok(limit_rate(&api, &key.tenant, false, beginning).await)
 }
 
-async fn begin(api: &Api, key: &ApiKeyRecord, transport: Transport) -> Result<Response, Problem> {
+async fn begin(api: &Api, key: &ApiKeyRecord, transport: Transport, headers: &HeaderMap) -> Result<Response, Problem> {
     let (session, secret) = api.console_sessions.begin(key, api.runs.clock.now()).await?;
-    let cookie = transport.set_cookie(secret.expose_secret(), MAX_AGE.as_secs());
+    let cookie = transport.set_cookie(headers, secret.expose_secret(), MAX_AGE.as_secs());
     let response = ConsoleSession::active(session.expires_at).into_response();
     Ok(([(header::SET_COOKIE, cookie)], response).into_response())
 }
@@ -156,8 +157,8 @@ pub(in crate::http) async fn log_out(
         api.console_sessions.end(session.secret_hash).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    for cookie in FORGET {
-        let cookie = HeaderValue::from_static(cookie);
+    for cookie in forget(&headers) {
+        let cookie = HeaderValue::try_from(cookie).map_err(Problem::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)

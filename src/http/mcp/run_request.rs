@@ -34,10 +34,9 @@ pub(super) fn answering_run(
     mode: RunMode,
 ) -> RunRequest {
     let waiting = &waiting.summary;
-    let thread = waiting.thread.clone().filter(|_| waiting.thread_moved == Some(true));
     RunRequest {
         base_session_id: Some(waiting.session_id),
-        thread,
+        thread: waiting.moved_thread().cloned(),
         answers,
         idempotency: Some(key),
         on_disconnect: OnDisconnect::Continue,

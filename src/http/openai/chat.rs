@@ -125,7 +125,7 @@ async fn replayed(call: &Call, run_id: RunId, reader: ChatReader) -> Result<Resp
             write_frame(&mut frames, run_id, None, &chunk);
         }
     }
-    Ok(stream::respond_with(call, frames))
+    Ok(stream::respond_with(frames))
 }
 
 /// Waits for the end of a run.

@@ -64,7 +64,7 @@ pub(super) async fn end_of(call: &Call, handle: RunHandle) -> Result<Response, P
 /// Follows a run to its end. Returns its record and its turn.
 pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(RunRecord, Turn), Problem> {
     let run_id = handle.run_id;
-    let (caller, mut events) = handle.into_events();
+    let (caller, mut events) = handle.into_ended_events().await;
     let mut reader = TurnReader::default();
     let (mut last, mut has_all) = (0, true);
     while let Some(followed) = events.next().await {

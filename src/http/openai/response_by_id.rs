@@ -73,10 +73,7 @@ pub(super) async fn replay(call: Call, run_id: RunId, after: Option<u64>) -> Res
         return Err(invalid("starting_after", words));
     }
     let messages = stored_messages(&call, run_id).await?.ok_or_else(missing)?;
-    Ok(stream::respond_with(
-        &call,
-        stored_frames(&messages, &settings_of(&call)),
-    ))
+    Ok(stream::respond_with(stored_frames(&messages, &settings_of(&call))))
 }
 
 /// Ends a response at once.

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::finished::follows;
 use crate::http::auth::Call;
+use crate::http::event_stream::{self, FrameReader, Frames, event_stream};
 use crate::http::faces::openai::failure::Failure;
 use crate::http::frames::write_data;
 use crate::http::in_flight::{SMALL, held};
-use crate::http::runs::events::event_stream;
 use crate::run::CallerGuard;
 use crate::run::read::{Followed, Follower};
 use agent::record::RunEvent;
@@ -45,25 +45,22 @@ pub(super) fn respond(
     counted: Option<TenantShare>,
     writer: impl FrameWriter,
 ) -> Response {
-    let interval = call.api.limits.keep_alive_interval;
     let reader = Reader {
-        call,
+        call: call.clone(),
         events,
         caller,
         writer,
         first,
         last: 0,
-        is_over: false,
         _counted: counted,
     };
-    event_stream(reader.into_frames(), interval)
+    event_stream(call, reader)
 }
 
 /// Makes the response of frames that are known already.
-pub(super) fn respond_with(call: &Call, mut frames: Vec<u8>) -> Response {
+pub(super) fn respond_with(mut frames: Vec<u8>) -> Response {
     frames.extend_from_slice(DONE);
-    let frames = stream::once(async { Bytes::from(frames) });
-    event_stream(frames, call.api.limits.keep_alive_interval)
+    event_stream::respond(stream::once(async { Bytes::from(frames) }))
 }
 
 /// Writes a frame. `name` is the type of its event.
@@ -86,34 +83,36 @@ struct Reader<W> {
     first: Option<Arc<RunEvent>>,
     /// The number of the last event that was written.
     last: u64,
-    is_over: bool,
     /// Counts the reader, unless its request has started the run.
     _counted: Option<TenantShare>,
 }
 
-impl<W: FrameWriter> Reader<W> {
-    fn into_frames(self) -> impl stream::Stream<Item = Bytes> + Send + 'static {
-        stream::unfold(self, |mut reader| async { Some((reader.next().await?, reader)) })
-    }
-
-    /// Returns the next frames to send.
-    async fn next(&mut self) -> Option<Bytes> {
-        let mut frames = Vec::new();
+impl<W: FrameWriter> FrameReader for Reader<W> {
+    async fn next(&mut self) -> Option<Frames> {
+        let (mut frames, mut is_last) = (Vec::new(), false);
         while frames.is_empty() {
-            if self.is_over {
+            if is_last {
                 return None;
             }
-            self.read(&mut frames).await;
+            is_last = self.read(&mut frames).await;
         }
-        if frames.len() <= SMALL {
-            return Some(frames.into());
-        }
-        // The writer has taken the event already, so the frames wait for their room here.
-        let share = self.call.api.in_flight.take(&self.call.tenant, frames.len()).await;
-        Some(held(frames.into(), share))
+        let bytes = with_room(&self.call, frames).await;
+        Some(Frames { bytes, is_last })
     }
 
-    async fn read(&mut self, frames: &mut Vec<u8>) {
+    async fn dropped(&mut self, reason: &'static str) -> Bytes {
+        if let Some(caller) = &self.caller {
+            caller.note_sent(&Followed::Dropped { reason });
+        }
+        let mut frames = Vec::new();
+        self.write_dropped(reason, &mut frames);
+        with_room(&self.call, frames).await
+    }
+}
+
+impl<W: FrameWriter> Reader<W> {
+    /// Reads the next event, and writes its frames. Returns whether nothing follows.
+    async fn read(&mut self, frames: &mut Vec<u8>) -> bool {
         let followed = match self.first.take() {
             Some(event) => Some(Followed::Event(event)),
             None => self.events.next().await,
@@ -131,16 +130,17 @@ impl<W: FrameWriter> Reader<W> {
             Some(Followed::Event(event)) => {
                 self.last = event.sequence;
                 self.writer.write(&event, frames);
-                if event.payload.is_terminal() {
-                    self.is_over = true;
+                let is_last = event.payload.is_terminal();
+                if is_last {
                     frames.extend_from_slice(DONE);
                 }
+                is_last
             }
             Some(Followed::Dropped { reason }) => {
-                self.is_over = true;
                 self.write_dropped(reason, frames);
+                true
             }
-            None => self.is_over = true,
+            None => true,
         }
     }
 
@@ -150,4 +150,13 @@ impl<W: FrameWriter> Reader<W> {
         self.writer.write_dropped(self.events.run_id(), failure, frames);
         frames.extend_from_slice(DONE);
     }
+}
+
+/// Waits for the room of large frames. The writer has taken their event already.
+async fn with_room(call: &Call, frames: Vec<u8>) -> Bytes {
+    if frames.len() <= SMALL {
+        return frames.into();
+    }
+    let share = call.api.in_flight.take(&call.tenant, frames.len()).await;
+    held(frames.into(), share)
 }

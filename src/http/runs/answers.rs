@@ -50,7 +50,7 @@ pub(in crate::http) async fn answer_run(
     if !run.publishes {
         return Err(Refusal::Unpublished { run_id }.into());
     }
-    let thread = run.thread.filter(|_| run.thread_moved == Some(true));
+    let thread = run.moved_thread().cloned();
     let body = body.try_map(|body| body.answering(run.session_id, thread))?;
     start_run(call, preference, body).await
 }

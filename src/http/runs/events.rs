@@ -1,14 +1,13 @@
-//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. A stream begins
-//! at once, is never buffered, and ends after the terminal event.
+//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run in their own form.
+//! A stream ends after the terminal event.
 
-use std::convert::Infallible;
+use std::future::ready;
 use std::pin::pin;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -16,6 +15,7 @@ use super::event_forms::EventForm;
 use super::show::found;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
+use crate::http::event_stream::{FrameReader, Frames, event_stream};
 use crate::http::frames::{NoRoom, RunFrames, write_data};
 use crate::http::guards::within;
 use crate::http::headers;
@@ -87,46 +87,16 @@ pub(super) fn respond(
     caller: Option<CallerGuard>,
     counted: Option<TenantShare>,
 ) -> Response {
-    let interval = call.api.limits.keep_alive_interval;
     let reader = Reader {
         last: events.after(),
         frames: call.api.frames.of(events.run_id()),
-        call,
+        call: call.clone(),
         events,
         caller,
         _counted: counted,
         room: None,
     };
-    let frames = stream::unfold(reader, |mut reader| async { Some((reader.next().await?, reader)) });
-    event_stream(frames, interval)
-}
-
-/// Makes the response of a stream of frames. A silent stream gets a comment after each interval.
-pub(in crate::http) fn event_stream(
-    frames: impl Stream<Item = Bytes> + Send + 'static,
-    interval: Duration,
-) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (
-            HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
-    ];
-    (headers, Body::from_stream(never_silent(frames, interval))).into_response()
-}
-
-/// Sends a comment after each interval without a frame, even while an event waits for room.
-fn never_silent(
-    frames: impl Stream<Item = Bytes> + Send,
-    interval: Duration,
-) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    stream::unfold(Box::pin(frames), move |mut frames| async move {
-        let comment = Some(Bytes::from_static(b": keep-alive\n\n"));
-        let frame = timeout(interval, frames.next()).await.unwrap_or(comment);
-        Some((Ok(frame?), frames))
-    })
+    event_stream(call, reader)
 }
 
 /// The reader of a stream.
@@ -144,9 +114,8 @@ struct Reader {
     room: Option<Share>,
 }
 
-impl Reader {
-    /// Returns the next bytes to send.
-    async fn next(&mut self) -> Option<Bytes> {
+impl FrameReader for Reader {
+    async fn next(&mut self) -> Option<Frames> {
         loop {
             let followed = self.read().await?;
             if let Some(caller) = &self.caller {
@@ -154,13 +123,17 @@ impl Reader {
             }
             let event = match followed {
                 Followed::Event(event) => event,
-                Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
+                Followed::Dropped { reason } => {
+                    let bytes = dropped_frame(self.events.run_id(), reason, self.last);
+                    return Some(Frames { bytes, is_last: true });
+                }
             };
             let (tenant, in_flight) = (&self.call.tenant, &self.call.api.in_flight);
             match self.frames.encode(in_flight, tenant, &event, &mut self.room).await {
-                Ok(frame) => {
+                Ok(bytes) => {
                     self.last = event.sequence;
-                    return Some(frame);
+                    let is_last = event.payload.is_terminal();
+                    return Some(Frames { bytes, is_last });
                 }
                 Err(NoRoom { bytes }) => {
                     // The event is read again later, so that it takes no memory while it waits for
@@ -173,6 +146,15 @@ impl Reader {
         }
     }
 
+    fn dropped(&mut self, reason: &'static str) -> impl Future<Output = Bytes> + Send {
+        if let Some(caller) = &self.caller {
+            caller.note_sent(&Followed::Dropped { reason });
+        }
+        ready(dropped_frame(self.events.run_id(), reason, self.last))
+    }
+}
+
+impl Reader {
     /// Reads the next event. Releases the room for it if it does not arrive soon.
     async fn read(&mut self) -> Option<Followed> {
         let mut next = pin!(self.events.next());

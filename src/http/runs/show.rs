@@ -16,7 +16,7 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging, StepIndex, first_index};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
-use crate::run::read::{absent_run, run_list, run_wait, step_list, steps_size};
+use crate::run::read::{StepPage, absent_run, run_list, run_wait, step_page, steps_size};
 use agent::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName};
 use store::TimeRange;
 use store::runs::RunFilter;
@@ -151,14 +151,16 @@ pub(in crate::http) async fn list_steps(
     let Paging { after, limit } = Paging::<StepIndex>::take_with(query, u32::MAX)?;
     let first = first_index(after.map(|StepIndex(index)| index), from)?;
     let run_id = path.id("run_id")?;
-    let bytes = steps_size(&call.api.runs, &call.tenant, run_id).await?;
-    let room = call.api.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
-    let steps = step_list(&call.api.runs, &call.tenant, run_id).await?;
-    let steps = found(&call, run_id, steps).await?;
-    let total = steps.len() as u64;
+    let (runs, tenant) = (&call.api.runs, &call.tenant);
+    // One step more shows that another page follows.
+    let indexes = first..first.saturating_add(u64::from(limit) + 1);
+    let bytes = steps_size(runs, tenant, run_id, indexes.clone()).await?;
+    let room = call.api.in_flight.take_soon(tenant, reading(bytes)).await?;
+    let read = step_page(runs, tenant, run_id, indexes).await?;
+    let StepPage { steps, total } = found(&call, run_id, read).await?;
     let from = first.min(total);
-    let rest = (1..).zip(steps).skip(usize::try_from(from).unwrap_or(usize::MAX));
-    let page = ListPage::new(rest.collect(), limit, |(next, _)| StepIndex(*next), |(_, step)| step);
+    let rows = (from + 1..).zip(steps).collect();
+    let page = ListPage::new(rows, limit, |(next, _)| StepIndex(*next), |(_, step)| step);
     respond_with(room, StepList { page, from, total }).await
 }
 

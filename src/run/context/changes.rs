@@ -1,9 +1,12 @@
 //! Publishes the changes of a tenant's data that the board does not see, for the readers of
 //! changes. A change is published after it is stored.
 
+use std::error::Error;
+
 use super::RunContext;
 use agent::record::{RunStatus, RunSummary, ThreadName, ThreadRecord};
 use board::TenantChange;
+use store::StoreError;
 use values::ids::{RunId, SessionId};
 use values::tenant::TenantId;
 
@@ -19,16 +22,21 @@ impl RunContext {
         self.board.change_publish(tenant, change);
     }
 
-    /// Publishes that another run answers the open calls of a run. The thread of that run is not
-    /// known here.
-    pub(in crate::run) fn publish_answered(&self, tenant: &TenantId, run_id: RunId, session_id: Option<SessionId>) {
-        let change = TenantChange::Run {
-            run_id,
-            status: RunStatus::Answered,
-            session_id,
-            thread: None,
-        };
-        self.board.change_publish(tenant, change);
+    /// Publishes that a run answers the open calls of another one. A fork may answer none.
+    pub(in crate::run) async fn publish_answered(&self, tenant: &TenantId, by: RunId) {
+        let answered = self.store.run_lookup_by_answer(tenant, by).await;
+        if let Some(run) = known(answered) {
+            self.board.change_publish(tenant, TenantChange::of_run(&run));
+        }
+    }
+
+    /// Publishes that the calls of a run are open again, since the run that was to answer them has
+    /// ended without a session. The store had the waiting run as `answered` before.
+    pub(in crate::run) fn publish_reopened(&self, tenant: &TenantId, answered: Result<Option<RunSummary>, StoreError>) {
+        if let Some(mut run) = known(answered) {
+            run.status = RunStatus::Waiting;
+            self.board.change_publish(tenant, TenantChange::of_run(&run));
+        }
     }
 
     /// Publishes a session that a request without a run has made, and the thread that now points to
@@ -71,4 +79,13 @@ impl RunContext {
         self.board
             .change_publish(tenant, TenantChange::ThreadRemoved { thread });
     }
+}
+
+/// Returns the run whose calls are answered; `None` with a warning if it can't be read.
+fn known(answered: Result<Option<RunSummary>, StoreError>) -> Option<RunSummary> {
+    answered.unwrap_or_else(|error| {
+        let error = &error as &dyn Error;
+        tracing::warn!(error, "the change of a waiting run is not published");
+        None
+    })
 }

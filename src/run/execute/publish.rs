@@ -93,7 +93,15 @@ pub(in crate::run) async fn store_outcome(ctx: &RunContext, live: &LiveEvents, m
         };
     }
     let end = run_end(ctx, live, &mut outcome.record, outcome.steps.clone());
-    match record_patiently(ctx, live, &end).await {
+    let (tenant, run_id) = (&live.active.tenant, live.active.run_id);
+    // Read before, since afterwards nothing names the run whose calls are open again.
+    let answered = match outcome.record.summary.base_session_id {
+        Some(_) if live.active.lease().is_some() => {
+            patiently(live, || ctx.store.run_lookup_by_answer(tenant, run_id)).await
+        }
+        _ => Ok(None),
+    };
+    let stored = match patiently(live, || ctx.store.run_record(tenant, &end)).await {
         Ok(Recorded::Now) => Stored::Here {
             outcome,
             is_stored: true,
@@ -114,16 +122,28 @@ pub(in crate::run) async fn store_outcome(ctx: &RunContext, live: &LiveEvents, m
                 is_stored: false,
             }
         }
+    };
+    // The stored end may be a session that was committed after all.
+    if let Stored::Here {
+        outcome,
+        is_stored: true,
+    } = &stored
+        && !outcome.record.summary.has_session()
+    {
+        ctx.publish_reopened(tenant, answered);
     }
+    stored
 }
 
-/// Stores the record of the end of a run. For a queued run, retries while this process holds
-/// the lease. For a light run, the retries come later.
-async fn record_patiently(ctx: &RunContext, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
-    let insert = || ctx.store.run_record(&live.active.tenant, end);
+/// Asks the store at the end of a run. For a queued run, retries while this process holds the
+/// lease. For a light run, the retries come later.
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(
+    live: &LiveEvents,
+    ask: impl FnMut() -> F,
+) -> Result<T, StoreError> {
     let is_retried =
         |error: &StoreError| error.is_transient() && live.active.lease().is_some() && !live.active.is_lost();
-    insert.retry(backoff(RECORD_PATIENCE)).when(is_retried).await
+    ask.retry(backoff(RECORD_PATIENCE)).when(is_retried).await
 }
 
 async fn stored_outcome(ctx: &RunContext, live: &LiveEvents, outcome: Outcome) -> Outcome {

@@ -45,7 +45,11 @@ impl Model for SharingModel {
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
                 // After these events the request may be sent again, so its memory is still needed.
-                if !matches!(event, Ok(ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. })) {
+                let may_be_sent_again = matches!(
+                    event,
+                    Ok(ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. } | ModelEvent::AttemptBegun)
+                );
+                if !may_be_sent_again {
                     drop(share.take());
                 }
             })

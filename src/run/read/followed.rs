@@ -5,12 +5,14 @@ use std::sync::Arc;
 use agent::record::RunEvent;
 
 /// The reasons for dropping readers, as readers see them.
-pub const DROP_REASONS: [&str; 4] = [TOO_FAR_BEHIND, UNREADABLE, UNKNOWN, SHUTTING_DOWN];
+pub const DROP_REASONS: [&str; 5] = [TOO_FAR_BEHIND, UNREADABLE, UNKNOWN, SHUTTING_DOWN, LOGIN_ENDED];
 pub(in crate::run) const TOO_FAR_BEHIND: &str = "the reader is too far behind: what follows is no longer kept";
 pub(in crate::run) const UNREADABLE: &str = "the store can't be read now";
 pub(in crate::run) const UNKNOWN: &str =
     "nothing is known of the run: the process that works on it is gone, or can't be reached";
 pub(in crate::run) const SHUTTING_DOWN: &str = "this replica is shutting down: another one has what follows";
+/// The reason that the interface finds, not the follower.
+pub const LOGIN_ENDED: &str = "the API key or the login of the reader is no longer valid";
 
 /// An item that a follower passes on.
 #[derive(Debug, Clone)]

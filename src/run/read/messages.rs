@@ -1,14 +1,14 @@
 //! Reads the messages that a run has added to its base.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{run_lookup, step_list};
+use super::run_lookup;
+use super::steps::{by_step, step_list};
 use crate::run::context::RunContext;
 use agent::record::{RunRecord, StepRecord};
 use agent::state::ToolVerdict;
 use store::StoreError;
-use values::ids::{RunId, SessionId, StepId};
+use values::ids::{RunId, SessionId};
 use values::message::{ContentPart, Message, MessageTags, Role};
 use values::session::{Bundle, WaitingStep};
 use values::tenant::TenantId;
@@ -107,12 +107,7 @@ pub async fn run_messages_in(
         steps.pop();
         record.open_calls.clear();
     }
-    let mut made: BTreeMap<StepId, Vec<Arc<Message>>> = BTreeMap::new();
-    for message in messages {
-        if let Some(step_id) = message.tags.step_id {
-            made.entry(step_id).or_default().push(Arc::clone(message));
-        }
-    }
+    let mut made = by_step(messages);
     for step in &mut steps {
         // The record has the messages of an open step.
         step.messages.extend(made.remove(&step.step_id).unwrap_or_default());

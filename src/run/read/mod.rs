@@ -8,11 +8,13 @@ mod followed;
 mod changes;
 
 mod messages;
+mod steps;
 
 pub use self::changes::{ChangeFollower, FollowedChange};
 pub use self::follow::{Follower, Following, follow};
-pub use self::followed::{DROP_REASONS, Followed};
+pub use self::followed::{DROP_REASONS, Followed, LOGIN_ENDED};
 pub use self::messages::{AnsweredStep, RunMessages, is_input, run_left_open, run_messages, run_messages_in};
+pub use self::steps::{StepPage, step_list, step_page, steps_size};
 pub(super) use self::wait::end_of;
 pub use self::wait::run_wait;
 
@@ -24,12 +26,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::run::context::{RunContext, RunReading};
 use crate::run::refusal::Refusal;
-use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::record::{RunRecord, RunStatus, RunSummary};
 use store::runs::RunFilter;
 use store::{Page, StoreError};
-use tasks::off_thread::off_thread;
 use values::ids::{RunId, SessionId};
-use values::json::{is_same, json_length};
+use values::json::is_same;
 use values::tenant::TenantId;
 
 /// How long a run that began in another process may take to appear on the shared board. A caller
@@ -120,40 +121,6 @@ pub async fn run_list(
     Ok(runs)
 }
 
-/// Reads the completed steps of a run with their messages.
-pub async fn step_list(
-    ctx: &RunContext,
-    tenant: &TenantId,
-    run_id: RunId,
-) -> Result<Option<Vec<StepRecord>>, StoreError> {
-    let Some(run) = run_lookup(ctx, tenant, run_id).await? else {
-        return Ok(None);
-    };
-    // A run that has ended is on the board until the store has its record.
-    let live = ctx.board.run_lookup(tenant, run_id).await;
-    if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
-        let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
-        // Always on another thread, since counting the bytes would take as long as the copy.
-        return Ok(Some(off_thread(tenant, copy).await));
-    }
-    let mut steps = ctx.store.step_list(tenant, run_id).await?.unwrap_or_default();
-    if run.summary.has_session() {
-        fill_messages(ctx, tenant, run.summary.session_id, &mut steps).await?;
-    }
-    Ok(Some(steps))
-}
-
-/// Returns about the size of a run's completed steps as JSON in bytes, with their messages.
-pub async fn steps_size(ctx: &RunContext, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
-    let stored = ctx.store.steps_size(tenant, run_id).await?;
-    let live = ctx.board.run_lookup(tenant, run_id).await;
-    let Some(live) = live.filter(|live| !live.steps.is_empty()) else {
-        return Ok(stored);
-    };
-    let count = move || live.steps.iter().map(|step| json_length(&**step) as u64).sum();
-    Ok(stored.max(off_thread(tenant, count).await))
-}
-
 /// Finds the run that has reserved a session id but not committed it, and its status.
 async fn reserving_run(
     ctx: &RunContext,
@@ -204,30 +171,6 @@ pub async fn absent_run(ctx: &RunContext, tenant: &TenantId, run_id: RunId) -> R
     }
 }
 
-/// Adds the messages of the session to the steps that produced them. Adds the messages of
-/// subagents' sessions to their steps.
-fn fill_messages<'a>(
-    ctx: &'a RunContext,
-    tenant: &'a TenantId,
-    session_id: SessionId,
-    steps: &'a mut [StepRecord],
-) -> BoxFuture<'a, Result<(), StoreError>> {
-    Box::pin(async move {
-        let found = ctx.store.new_message_list(tenant, session_id).await?;
-        let messages = found.unwrap_or_default();
-        for step in steps {
-            let produced = messages
-                .iter()
-                .filter(|message| message.tags.step_id == Some(step.step_id));
-            // The record has the messages of an open step, and the session has none.
-            step.messages.extend(produced.map(Arc::clone));
-            for subagent in step.subagents_mut().filter(|subagent| subagent.status.has_session()) {
-                fill_messages(ctx, tenant, subagent.session_id, &mut subagent.steps).await?;
-            }
-        }
-        Ok(())
-    })
-}
 fn matches(filter: &RunFilter, run: &RunSummary) -> bool {
     (filter.statuses.is_empty() || filter.statuses.contains(&run.status))
         && filter.agent.as_ref().is_none_or(|agent| run.agent == *agent)

@@ -13,6 +13,7 @@ mod hooks;
 mod known;
 mod links;
 mod order;
+mod pictures;
 mod reference;
 mod run_errors;
 mod service;

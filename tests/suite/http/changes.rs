@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_runtime::http::openapi;
 use agent_runtime::run::process;
 use board::TenantChange;
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 use store::keys::Scope;
 use test_support::redis_server::shared_url;
@@ -17,72 +17,12 @@ use super::docs::validator;
 use super::refused::assert_refused;
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::changes::{Changes, PATIENCE};
 use crate::support::members::assert_members;
 
 on_every_store! {
     a_tenant_follows_its_runs_sessions_and_threads,
     a_queued_run_is_followed_and_so_is_its_cancellation,
-}
-
-/// How long an event may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// A stream of changes.
-struct Changes {
-    response: Response,
-    text: String,
-}
-
-impl Changes {
-    /// Begins to read, and checks the first event.
-    async fn open(service: &Service, key: &str) -> Self {
-        let request = service.request(Method::GET, "/v1/changes").bearer_auth(key);
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let text = String::new();
-        let mut changes = Self { response, text };
-        let opened = changes.next().await.unwrap();
-        assert_eq!(opened["type"], "changes.opened");
-        assert!(opened["data"]["time"].is_string() && opened["data"]["started_at"].is_string());
-        changes
-    }
-
-    /// Returns the next event; `None` at the end.
-    async fn next(&mut self) -> Option<Value> {
-        let next = timeout(PATIENCE, self.read()).await.unwrap()?;
-        let lines: Vec<_> = next.lines().collect();
-        let [event, data] = lines[..] else { panic!("{next}") };
-        let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
-        assert_eq!(data["type"], event.strip_prefix("event: ").unwrap());
-        Some(data)
-    }
-
-    async fn read(&mut self) -> Option<String> {
-        loop {
-            if let Some((frame, rest)) = self.text.split_once("\n\n") {
-                let (frame, rest) = (frame.to_owned(), rest.to_owned());
-                self.text = rest;
-                if frame.starts_with(':') {
-                    continue;
-                }
-                return Some(frame);
-            }
-            let chunk = self.response.chunk().await.unwrap()?;
-            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
-        }
-    }
-
-    /// Reads up to a run's event of one of these statuses, and returns the statuses of the run.
-    async fn statuses_until(&mut self, last: &str) -> Vec<Value> {
-        let mut statuses = Vec::new();
-        while statuses.last().is_none_or(|status| *status != last) {
-            let event = self.next().await.unwrap();
-            assert_eq!(event["type"], "run.changed", "{event}");
-            statuses.push(event["data"]["status"].clone());
-        }
-        statuses
-    }
 }
 
 async fn call(service: &Service, key: &str, method: Method, path: &str, body: Value) -> Answer {

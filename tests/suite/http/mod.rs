@@ -37,6 +37,7 @@ mod connection;
 mod console;
 mod deliveries;
 mod docs;
+mod dropped_readers;
 mod guards;
 mod guides;
 mod headers;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use test_support::languages::console_tools;
 
@@ -37,13 +38,27 @@ fn every_page_is_accessible_and_asks_its_own_service_only() {
 }
 
 #[test]
+fn guides_are_accessible_and_work_by_keyboard() {
+    run("guides.test.js");
+}
+
+#[test]
 fn people_watch_runs_answer_calls_and_log_in() {
     run("journeys.test.js");
 }
 
+#[test]
+fn people_fork_compare_and_merge_sessions() {
+    run("trees.test.js");
+}
+
+/// Held while a browser is at work: several at once leave little to the tests beside them.
+static BROWSER: Mutex<()> = Mutex::new(());
+
 /// Runs a file of `tests/console`.
 fn run(file: &str) {
     let Some(tools) = console_tools() else { return };
+    let _alone = BROWSER.lock();
     let file = Path::new(ROOT).join("tests/console").join(file);
     let mut command = Command::new(tools.node);
     command.arg("--test").arg(file);

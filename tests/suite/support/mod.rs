@@ -7,6 +7,7 @@ pub(crate) mod answer;
 mod mock_messages;
 pub(crate) mod mock_model;
 
+pub(crate) mod changes;
 pub(crate) mod gated;
 pub(crate) mod hostile;
 pub(crate) mod members;

@@ -47,6 +47,21 @@ struct Envelope {
     message: ControlMessage,
 }
 
+impl FeedBatch {
+    /// Returns whether there is nothing to publish.
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && !self.has_gap
+    }
+
+    /// Makes a batch in place of one that is lost.
+    fn lost() -> Self {
+        Self {
+            changes: Vec::new(),
+            has_gap: true,
+        }
+    }
+}
+
 impl Origin {
     pub(super) fn new() -> Self {
         Self(UuidV7Source.next_uuid())
@@ -63,7 +78,7 @@ impl Origin {
 
     /// Returns the command that publishes changes of tenants; `None` if there are none.
     pub(super) fn publish_feed(self, batch: &FeedBatch) -> Option<Cmd> {
-        if *batch == FeedBatch::default() {
+        if batch.is_empty() {
             return None;
         }
         // Names and ids always have a JSON form.
@@ -84,7 +99,7 @@ impl Origin {
     }
 
     /// Reads a message. Returns `None` for a message of this process, or one that this version
-    /// can't read.
+    /// can't read. Unreadable changes of tenants are a gap: a process can read its own.
     pub(super) fn read(self, channel: &str, message: &[u8]) -> Option<Notification> {
         if channel == CONTROL_CHANNEL {
             let read: Envelope = serde_json::from_slice(message).ok()?;
@@ -92,8 +107,12 @@ impl Origin {
             return (read.origin != self.0).then_some(Notification::Control(message));
         }
         if channel == FEED_CHANNEL {
-            let (origin, batch): (Uuid, FeedBatch) = serde_json::from_slice(message).ok()?;
-            return (origin != self.0).then_some(Notification::Feed(batch));
+            let read: Result<(Uuid, FeedBatch), _> = serde_json::from_slice(message);
+            let batch = read.map_or_else(
+                |_| Some(FeedBatch::lost()),
+                |(origin, batch)| (origin != self.0).then_some(batch),
+            );
+            return batch.map(Notification::Feed);
         }
         let mut ids = message
             .chunks_exact(ID_BYTES)
@@ -160,16 +179,21 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_message_is_skipped() {
+    fn a_malformed_message_is_skipped_and_leaves_a_gap_in_the_feed() {
         let here = Origin::new();
         for (channel, message) in [
             (CONTROL_CHANNEL, &b"{}"[..]),
             (CONTROL_CHANNEL, b"\xff"),
-            (FEED_CHANNEL, b"[]"),
             (CHANGES_CHANNEL, b""),
             (CHANGES_CHANNEL, b"short"),
         ] {
             assert_eq!(here.read(channel, message), None);
+        }
+        // Another version may have changes that this one does not know.
+        let unknown = serde_json::json!([here.0, {"changes": [["acme", {"kind": "unknown"}]], "has_gap": false}]);
+        for message in [&b""[..], b"[]", b"\xff", unknown.to_string().as_bytes()] {
+            let lost = Notification::Feed(FeedBatch::lost());
+            assert_eq!(here.read(FEED_CHANNEL, message), Some(lost));
         }
     }
 }

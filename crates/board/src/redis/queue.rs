@@ -49,6 +49,8 @@ struct QueueState {
     feed: VecDeque<(TenantId, TenantChange)>,
     /// Whether changes before these were lost.
     has_gap: bool,
+    /// Whether changes were taken, and it is not known whether they were published.
+    is_feed_taken: bool,
 }
 
 /// A change of a run to send to the server.
@@ -111,9 +113,10 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Records that changes of tenants which were taken from the queue may not have been published.
+    /// Leaves a gap in the changes of all tenants.
     pub(super) fn lose_feed(&self) {
         self.state.lock().lose_feed();
+        self.wake.notify_one();
     }
 
     /// Lists the runs of a tenant that have ended here but that the server may still show.
@@ -126,7 +129,8 @@ impl Queue {
     }
 
     /// Takes the next batch; empty if there is nothing to do. Returns an ended run again each time
-    /// until it is [done](Self::done).
+    /// until it is [done](Self::done). Changes of tenants that were taken before leave a gap unless
+    /// they were [published](Self::feed_published): their request has failed or was cut off.
     pub(super) fn take(&self, limit: usize) -> Batch {
         let mut state = self.state.lock();
         let ended = state.ended.iter().take(limit);
@@ -140,14 +144,21 @@ impl Queue {
         let unshared = std::iter::from_fn(|| state.unshared.pop_first());
         let unshared = unshared.take(limit).collect();
         let count = state.feed.len().min(limit);
+        let feed = FeedBatch {
+            changes: state.feed.drain(..count).collect(),
+            has_gap: mem::take(&mut state.has_gap) || state.is_feed_taken,
+        };
+        state.is_feed_taken = !feed.is_empty();
         Batch {
             changes,
             unshared,
-            feed: FeedBatch {
-                changes: state.feed.drain(..count).collect(),
-                has_gap: mem::take(&mut state.has_gap),
-            },
+            feed,
         }
+    }
+
+    /// Records that the server has published the changes of tenants that were taken last.
+    pub(super) fn feed_published(&self) {
+        self.state.lock().is_feed_taken = false;
     }
 
     /// Records changes that the server has received.
@@ -174,7 +185,7 @@ impl Queue {
 impl Batch {
     /// Returns whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.unshared.is_empty() && self.feed == FeedBatch::default()
+        self.changes.is_empty() && self.unshared.is_empty() && self.feed.is_empty()
     }
 }
 
@@ -242,6 +253,30 @@ mod tests {
         let Batch { changes, feed, .. } = queue.take(10);
         assert_eq!((feed.changes, feed.has_gap), (vec![(tenant, thread_removed)], true));
         queue.done(changes);
+        queue.feed_published();
         assert!(queue.take(10).is_empty());
+    }
+
+    #[test]
+    fn changes_that_were_taken_and_not_published_leave_a_gap() {
+        let (queue, tenant) = (Queue::default(), TenantId::anonymous());
+        let [first, second] = ["a", "b"].map(|name| TenantChange::ThreadRemoved {
+            thread: name.parse().unwrap(),
+        });
+        let take = || {
+            let FeedBatch { changes, has_gap } = queue.take(10).feed;
+            (
+                changes.into_iter().map(|(_, change)| change).collect::<Vec<_>>(),
+                has_gap,
+            )
+        };
+        queue.publish(&tenant, first.clone());
+        assert_eq!(take(), (vec![first], false));
+        // The writer has failed meanwhile, and then begins again. The gap is lost as well.
+        assert_eq!(take(), (Vec::new(), true));
+        queue.publish(&tenant, second.clone());
+        assert_eq!(take(), (vec![second], true));
+        queue.feed_published();
+        assert_eq!(take(), (Vec::new(), false));
     }
 }

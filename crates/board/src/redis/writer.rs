@@ -64,7 +64,8 @@ struct Round {
 impl Writer {
     /// Writes changes until the end, and then the pending ones.
     pub(super) async fn run(self: Arc<Self>) {
-        // After a restart of this loop, changes in flight are lost.
+        // After a restart of this loop, changes in flight are lost. For those of tenants, the queue
+        // leaves a gap.
         self.show_everything();
         let mut refresh = interval((self.expiry / 3).max(Duration::from_millis(1)));
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -117,7 +118,7 @@ impl Writer {
     /// server may have lost everything.
     async fn recover(&self) -> Result<(), LinkError> {
         self.link.reconnect().await?;
-        // The request that failed may have had changes of tenants.
+        // Changes of tenants that the server accepted before may not have reached its subscribers.
         self.queue.lose_feed();
         self.show_everything();
         self.write_all().await?;
@@ -182,10 +183,14 @@ impl Writer {
         let mut feed = self.origin.publish_feed(&feed);
         while !changes.is_empty() || !unshared.is_empty() || feed.is_some() {
             let mut round = self.round(&changes, &unshared);
+            let has_feed = feed.is_some();
             if let Some(feed) = feed.take() {
                 round.request.add_command(feed);
             }
             let answers = self.send(&round).await?;
+            if has_feed {
+                self.queue.feed_published();
+            }
             self.queue.done(changes.drain(..round.changes));
             unshared.drain(..round.unshared);
             let mut has_lost = false;

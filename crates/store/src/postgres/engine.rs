@@ -28,7 +28,7 @@ use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
     Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, Refusal, Statement, Tally, due_in_pair,
-    segment_condition,
+    first_threads, newest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -60,6 +60,22 @@ impl Engine for PostgresStore {
                 where k.tenant = $1 and k.subagent_of = t.session_id
             ) e
         )";
+
+    const TREE_FIGURES: &'static str = concat!(
+        ", figures as (
+            select tree.root_session_id, newest.session_count, newest.last_activity_at, newest.threads
+            from tree cross join lateral (
+                with n as materialized (",
+        newest_of_tree!(),
+        ")
+                select count(*) as session_count, max(n.created_at) as last_activity_at, ",
+        first_threads!("n"),
+        " as threads from n
+            ) newest
+        )"
+    );
+
+    const AND_UNINDEXED: &'static str = " and ";
 
     const OLDEST_OF_PAIR: &'static str = concat!(
         "lateral (select tenant, delivery_id, due_at from webhook_deliveries where ",

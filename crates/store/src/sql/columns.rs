@@ -49,6 +49,32 @@ macro_rules! due_in_pair {
 }
 pub(crate) use due_in_pair;
 
+/// Selects the newest sessions of a row of `tree`, from the index `sessions_by_root` alone. Their
+/// number is bounded, since a tree may have any number of sessions.
+macro_rules! newest_of_tree {
+    () => {
+        "select m.session_id, m.created_at from sessions m
+            where m.tenant = $1 and m.root_session_id = tree.root_session_id
+            order by m.session_id desc limit 1000"
+    };
+}
+pub(crate) use newest_of_tree;
+
+/// A column: the first ten names of threads that point to sessions `n`, with spaces between them.
+/// With `cross join`, SQLite looks up the threads of each session, and does not read all threads.
+macro_rules! first_threads {
+    ($($sessions:tt)+) => {
+        concat!(
+            "(select string_agg(named.name, ' ') from (
+                select t.name from ",
+            $($sessions)+,
+            " cross join threads t where t.tenant = $1 and t.session_id = n.session_id
+                order by t.name limit 10) named)"
+        )
+    };
+}
+pub(crate) use first_threads;
+
 /// A common table expression: the session `$2` and its ancestors, including removed ones. `$limit`
 /// is the condition to continue with the next ancestor.
 macro_rules! ancestors {

@@ -63,6 +63,14 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// subagents.
     const TREE: &'static str;
 
+    /// A common table expression that follows `tree`: `figures`, with the figures of the newest
+    /// sessions of each tree, as `newest_of_tree!` selects them.
+    const TREE_FIGURES: &'static str;
+
+    /// Begins a further condition on a column. The planner should read the index of another
+    /// condition, unless it knows how many rows each of them has.
+    const AND_UNINDEXED: &'static str;
+
     /// Joins a row of `pair` to its oldest deliveries `d`, as `due_in_pair!` selects them. Ends
     /// with a `where` clause.
     const OLDEST_OF_PAIR: &'static str;

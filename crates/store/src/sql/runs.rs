@@ -67,6 +67,16 @@ impl<E: Engine> RunReader for E {
         select.find::<RunRow, _>(self).await
     }
 
+    async fn run_lookup_by_answer(&self, tenant: &TenantId, by: RunId) -> Result<Option<RunSummary>, StoreError> {
+        let statement = sql!(
+            "select ",
+            RunRow::COLUMNS,
+            " from runs r where r.tenant = $1 and r.answer_run_id = $2"
+        );
+        let select = Statement::with("look up run", statement, values![tenant, by]);
+        select.find::<RunRow, _>(self).await
+    }
+
     async fn run_list(
         &self,
         tenant: &TenantId,
@@ -94,14 +104,8 @@ impl<E: Engine> RunReader for E {
         waiting::waiting_sizes(self, tenant, filter, page).await
     }
 
-    async fn waiting_list(
-        &self,
-        tenant: &TenantId,
-        filter: &WaitingFilter,
-        before: Option<RunId>,
-        last: RunId,
-    ) -> Result<Vec<RunRecord>, StoreError> {
-        waiting::waiting_list(self, tenant, filter, before, last).await
+    async fn waiting_list(&self, tenant: &TenantId, run_ids: &[RunId]) -> Result<Vec<RunRecord>, StoreError> {
+        waiting::waiting_list(self, tenant, run_ids).await
     }
 
     async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {

@@ -16,6 +16,7 @@ use crate::query::Page;
 use crate::retention::Ancestor;
 use crate::rows::{SessionRow, values};
 use crate::sessions::{SegmentList, SessionFilter, SessionReader, SessionTree, VerifyReport};
+use agent::record::ThreadName;
 use values::ids::SessionId;
 use values::message::Message;
 use values::session::{Bundle, SessionHead};
@@ -41,28 +42,8 @@ impl<E: Engine> SessionReader for E {
         filter: &SessionFilter,
         page: Page<SessionId>,
     ) -> Result<Vec<SessionHead>, StoreError> {
-        let statement = sql!("select ", SessionRow::COLUMNS, " from sessions s where s.tenant = $1");
         let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
-        let mut select = Statement::with("list sessions", statement, values![tenant]);
-        select.push_some(" and s.agent = ", filter.agent.as_ref());
-        select.push_some(" and s.parent_session_id = ", filter.parent);
-        select.push_some(" and s.root_session_id = ", filter.root);
-        select.push_some(" and s.subagent_of = ", filter.subagent_of);
-        select.push_some(" and s.thread = ", filter.thread.as_ref());
-        select.push_some(" and s.created_at >= ", filter.created.from);
-        select.push_some(" and s.created_at < ", filter.created.until);
-        if !filter.metadata.is_empty() {
-            E::push_metadata_filter(&mut select, &wanted);
-        }
-        if filter.tips_only {
-            select.push(
-                " and not exists (
-                    select 1 from sessions child
-                    where child.tenant = s.tenant and child.parent_session_id = s.session_id)",
-            );
-        }
-        select.push_some(" and s.session_id < ", page.before);
-        select.push_bind(" order by s.session_id desc limit ", page.limit);
+        let select = list_statement::<E>(tenant, filter, &wanted, page);
         select.list::<SessionRow, _>(self).await.or_else(nothing_matches)
     }
 
@@ -129,5 +110,77 @@ impl<E: Engine> SessionReader for E {
         session_id: SessionId,
     ) -> Result<Option<VerifyReport>, StoreError> {
         verify::session_verify(self, tenant, session_id).await
+    }
+}
+
+/// Selects a page of sessions. `wanted` is the metadata of the filter as JSON.
+fn list_statement<'v, E: Engine>(
+    tenant: &'v TenantId,
+    filter: &'v SessionFilter,
+    wanted: &'v str,
+    page: Page<SessionId>,
+) -> Statement<'v> {
+    let statement = sql!("select ", SessionRow::COLUMNS, " from sessions s where s.tenant = $1");
+    let mut select = Statement::with("list sessions", statement, values![tenant]);
+    select.push_some(" and s.parent_session_id = ", filter.parent);
+    select.push_some(" and s.root_session_id = ", filter.root);
+    select.push_some(" and s.subagent_of = ", filter.subagent_of);
+    // An agent and a thread may have many more sessions than a tree.
+    let and = if filter.root.is_some() {
+        E::AND_UNINDEXED
+    } else {
+        " and "
+    };
+    for (condition, name) in [
+        ("s.agent = ", filter.agent.as_deref()),
+        ("s.thread = ", filter.thread.as_ref().map(ThreadName::as_str)),
+    ] {
+        if let Some(name) = name {
+            select.push(and);
+            select.push_bind(condition, name);
+        }
+    }
+    select.push_some(" and s.created_at >= ", filter.created.from);
+    select.push_some(" and s.created_at < ", filter.created.until);
+    if !filter.metadata.is_empty() {
+        E::push_metadata_filter(&mut select, wanted);
+    }
+    if filter.tips_only {
+        select.push(
+            " and not exists (
+                select 1 from sessions child
+                where child.tenant = s.tenant and child.parent_session_id = s.session_id)",
+        );
+    }
+    select.push_some(" and s.session_id < ", page.before);
+    select.push_bind(" order by s.session_id desc limit ", page.limit);
+    select
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    #[tokio::test]
+    async fn sessions_of_a_tree_are_read_from_its_index_on_sqlite() {
+        let (tenant, page) = (TenantId::anonymous(), Page { before: None, limit: 3 });
+        for (has_root, has_agent, has_thread, index) in [
+            (true, false, false, "sessions_by_root"),
+            (true, true, false, "sessions_by_root"),
+            (true, false, true, "sessions_by_root"),
+            (true, true, true, "sessions_by_root"),
+            (false, true, false, "sessions_by_agent"),
+            (false, false, true, "sessions_by_thread"),
+        ] {
+            let filter = SessionFilter {
+                root: has_root.then(|| SessionId::from_uuid(uuid::Uuid::nil())),
+                agent: has_agent.then(|| "a".to_owned()),
+                thread: has_thread.then(|| "t".parse().unwrap()),
+                ..SessionFilter::default()
+            };
+            let select = list_statement::<SqliteStore>(&tenant, &filter, "{}", page);
+            assert_eq!(select.sqlite_indexes().await, [index], "{filter:?}");
+        }
     }
 }

@@ -14,22 +14,8 @@ use crate::sessions::SessionTree;
 use values::ids::SessionId;
 use values::tenant::TenantId;
 
-/// Selects columns of the newest sessions `m` of a tree. Their number is bounded, since a tree may
-/// have any number of sessions.
-macro_rules! newest {
-    ($columns:literal) => {
-        concat!(
-            "(select ",
-            $columns,
-            " from sessions m where m.tenant = $1 and m.root_session_id = tree.root_session_id
-            order by m.session_id desc limit 1000) m"
-        )
-    };
-}
-
-/// With `cross join`, SQLite looks up the threads of each session, and does not read all threads.
-const TREES: &str = sql!(
-    "with recursive tree (root_session_id, number) as (
+/// The roots of the trees of a page, newest first; null after the last root of all.
+const ROOTS: &str = "with recursive tree (root_session_id, number) as (
         select (
             select s.root_session_id from sessions s
             where s.tenant = $1 and s.root_session_id < $2
@@ -40,33 +26,52 @@ const TREES: &str = sql!(
             where s.tenant = $1 and s.root_session_id < tree.root_session_id
             order by s.root_session_id desc limit 1), tree.number + 1
         from tree where tree.root_session_id is not null and tree.number < $3
-    )
-    select ",
+    )";
+
+/// Follows an engine's `TREE_FIGURES`. Adds the oldest session of each tree.
+const TREES: &str = sql!(
+    " select ",
     SessionRow::COLUMNS,
-    ", (select count(*) from ",
-    newest!("m.session_id"),
-    ") as session_count, (select max(m.created_at) from ",
-    newest!("m.created_at"),
-    ") as last_activity_at, (select string_agg(named.name, ' ') from (
-            select t.name from ",
-    newest!("m.session_id"),
-    " cross join threads t where t.tenant = $1 and t.session_id = m.session_id
-            order by t.name limit 10) named) as threads
-    from tree join sessions s on s.tenant = $1 and s.session_id = coalesce(
-        (select r.session_id from sessions r where r.tenant = $1 and r.session_id = tree.root_session_id),
-        (select r.session_id from sessions r where r.tenant = $1 and r.root_session_id = tree.root_session_id
+    ", figures.session_count, figures.last_activity_at, figures.threads
+    from figures join sessions s on s.tenant = $1 and s.session_id = coalesce(
+        (select r.session_id from sessions r where r.tenant = $1 and r.session_id = figures.root_session_id),
+        (select r.session_id from sessions r where r.tenant = $1 and r.root_session_id = figures.root_session_id
             order by r.session_id limit 1))
-    order by tree.root_session_id desc
+    order by figures.root_session_id desc
     limit $3"
 );
 
 /// Lists trees, newest root first, each with its oldest session.
-pub(super) async fn tree_list(
-    engine: &impl Engine,
+pub(super) async fn tree_list<E: Engine>(
+    engine: &E,
     tenant: &TenantId,
     page: Page<SessionId>,
 ) -> Result<Vec<SessionTree>, StoreError> {
-    let before = page.before.map_or(Uuid::max(), SessionId::as_uuid);
-    let select = Statement::with("list trees", TREES, values![tenant, before, page.limit]);
+    let select = list_statement::<E>(tenant, page);
     select.list::<SessionTreeRow, _>(engine).await
+}
+
+fn list_statement<E: Engine>(tenant: &TenantId, page: Page<SessionId>) -> Statement<'_> {
+    let before = page.before.map_or(Uuid::max(), SessionId::as_uuid);
+    let mut select = Statement::with("list trees", ROOTS, values![tenant, before, page.limit]);
+    select.push(E::TREE_FIGURES);
+    select.push(TREES);
+    select
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    #[tokio::test]
+    async fn a_list_of_trees_reads_each_twice_on_sqlite() {
+        let page = Page { before: None, limit: 3 };
+        let tenant = TenantId::anonymous();
+        let indexes = list_statement::<SqliteStore>(&tenant, page).sqlite_indexes().await;
+        let reads = |name: &str| indexes.iter().filter(|index| *index == name).count();
+        // Two for the roots, two for the figures, one for the oldest session without the root.
+        assert_eq!(reads("sessions_by_root"), 5, "{indexes:?}");
+        assert_eq!(reads("threads_by_session"), 1, "{indexes:?}");
+    }
 }

@@ -3,9 +3,10 @@
 //! So the status alone shows whether the calls are open. A child of the session does not: a change
 //! of its files makes a child that waits, too.
 //!
-//! Each statement reads one index, from the newest waiting run on. It passes expired runs in the
-//! index, and reads as many rows as the page has, or as it counts. With an agent or a thread, it
-//! also reads the rows of the waiting runs before these.
+//! A count and a list of sizes read one index, from the newest waiting run on. Each passes the runs
+//! in the index that have expired since the last sweep, and reads as many rows as the page has, or
+//! as it counts. With an agent or a thread, it also reads the rows of the waiting runs before
+//! these.
 
 use super::engine::Engine;
 use super::statement::Statement;
@@ -19,6 +20,9 @@ use agent::record::RunRecord;
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::tenant::TenantId;
+
+/// The unit of the number of ids in a statement.
+const LISTED: usize = 50;
 
 /// Counts waiting runs.
 pub(super) async fn waiting_count(
@@ -57,23 +61,38 @@ fn sizes_statement<'v>(tenant: &'v TenantId, filter: &'v WaitingFilter, page: Pa
     select
 }
 
-/// Reads waiting runs with their open calls.
+/// Reads those of the given runs that wait, with their open calls.
 pub(super) async fn waiting_list(
     engine: &impl Engine,
     tenant: &TenantId,
-    filter: &WaitingFilter,
-    before: Option<RunId>,
-    last: RunId,
+    run_ids: &[RunId],
 ) -> Result<Vec<RunRecord>, StoreError> {
-    let begin = sql!("select ", RunRow::COLUMNS, ", r.output_encoding, r.output");
-    let mut select = select_waiting("read waiting runs", begin, tenant, filter);
-    select.push_some(" and r.run_id < ", before);
-    select.push_bind(" and r.run_id >= ", last);
-    select.push(" order by r.run_id desc");
-    let rows: Vec<WaitingRunRow> = select.fetch_all(engine).await.or_else(nothing_matches)?;
+    if run_ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<WaitingRunRow> = list_statement(tenant, run_ids).fetch_all(engine).await?;
     let bytes = rows.iter().map(WaitingRunRow::bytes).sum();
     let decode = move || rows.into_iter().map(RunRecord::try_from).collect();
     by_size(tenant, bytes, decode).await
+}
+
+fn list_statement<'v>(tenant: &'v TenantId, run_ids: &'v [RunId]) -> Statement<'v> {
+    let statement = sql!(
+        "select ",
+        RunRow::COLUMNS,
+        ", r.output_encoding, r.output from runs r where r.tenant = $1 and r.status = 'waiting'"
+    );
+    let mut select = Statement::with("read waiting runs", statement, values![tenant]);
+    let mut before = " and r.run_id in (";
+    // Repeats ids to fill the list, so that there are few texts and connections reuse the prepared
+    // statements.
+    let filled = run_ids.len().next_multiple_of(LISTED);
+    for run_id in run_ids.iter().cycle().take(filled) {
+        select.push_bind(before, run_id);
+        before = ", ";
+    }
+    select.push(") order by r.run_id desc");
+    select
 }
 
 /// Begins a selection of waiting runs. The status is a literal, since it is a condition of the
@@ -91,7 +110,7 @@ fn select_waiting<'v>(
         Answerer::Client => " and r.client_until > $2",
     });
     select.push_some(" and r.agent = ", filter.agent.as_ref());
-    select.push_some(" and r.thread = ", filter.thread.as_ref());
+    select.push_some(" and r.thread_moved and r.thread = ", filter.thread.as_ref());
     select
 }
 
@@ -127,5 +146,8 @@ mod tests {
                 assert_eq!(select.sqlite_indexes().await, [index], "{filter:?}");
             }
         }
+        let run_ids = [RunId::from_uuid(uuid::Uuid::nil())];
+        let select = list_statement(&tenant, &run_ids);
+        assert_eq!(select.sqlite_indexes().await, ["sqlite_autoindex_runs_1"]);
     }
 }

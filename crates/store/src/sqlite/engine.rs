@@ -27,7 +27,7 @@ use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
     Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Refusal, Statement, Tally,
-    commit_write_alone, due_in_pair, segment_condition,
+    commit_write_alone, due_in_pair, first_threads, newest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -102,6 +102,26 @@ impl Engine for SqliteStore {
             select k.session_id, t.level + 1, t.family
             from tree t join sessions k on k.tenant = $1 and k.subagent_of = t.session_id
         )";
+
+    /// A subquery has one column, so it returns the figures as one JSON array. A second read of the
+    /// index for the threads takes less time than a temporary table of the sessions.
+    const TREE_FIGURES: &'static str = concat!(
+        ", packed (root_session_id, figures) as materialized (
+            select tree.root_session_id, (
+                select json_array(count(*), max(n.created_at), ",
+        first_threads!(concat!("(", newest_of_tree!(), ") n")),
+        ") from (",
+        newest_of_tree!(),
+        ") n)
+            from tree
+        ), figures as (
+            select root_session_id, figures ->> 0 as session_count, figures ->> 1 as last_activity_at,
+                figures ->> 2 as threads
+            from packed
+        )"
+    );
+
+    const AND_UNINDEXED: &'static str = " and +";
 
     const OLDEST_OF_PAIR: &'static str = concat!(
         "webhook_deliveries d where d.tenant = pair.tenant and d.delivery_id in (

@@ -29,6 +29,7 @@ on_both_engines!(
     a_cache_of_no_bytes_is_off,
     a_small_cache_stays_small,
     a_bundle_weighs_what_it_takes_in_memory,
+    a_title_weighs_its_text,
     a_run_adds_nothing_to_a_cached_session,
     a_session_that_another_process_removes_is_cached_for_seconds_only,
     a_session_that_this_process_removes_is_gone_at_once,
@@ -156,6 +157,25 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
         Some(child)
     );
     assert_eq!(tiny.cached_bytes(), 0);
+}
+
+async fn a_title_weighs_its_text(fixture: Fixture) {
+    // The most characters of a title, of four bytes each.
+    let text = "\u{1f600}".repeat(160);
+    let mut weights = Vec::new();
+    for name in ["title", "other"] {
+        let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
+        // The cache counts whole units of 1,024 bytes, so the sessions end at 16 places of a unit.
+        for place in 0..16 {
+            let mut commit = fixture.commit(None, &["hi"]);
+            commit.draft.context.metadata = object(json!({name: text, "place": "x".repeat(64 * place)}));
+            sessions.commit(&commit).await.unwrap();
+        }
+        weights.push(sessions.cached_bytes());
+    }
+    let titles = 16 * text.len() as u64;
+    let counted = weights[0] - weights[1];
+    assert!((titles - 1_024..titles + 2_048).contains(&counted), "{weights:?}");
 }
 
 /// Returns the messages of the next request of a session.

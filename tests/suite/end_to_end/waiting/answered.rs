@@ -10,7 +10,8 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker, model};
 use crate::end_to_end::on_every_store;
-use crate::support::members::assert_members;
+use crate::support::changes::Changes;
+use crate::support::members::{assert_members, extended};
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::{TestApp, run_path, session_path};
 
@@ -18,8 +19,15 @@ on_every_store!(
     an_approved_call_is_executed_once,
     answers_at_once_have_one_winner,
     an_answer_that_fails_leaves_the_calls_open,
+    readers_of_changes_know_whether_calls_are_open,
+    readers_of_changes_know_of_an_answer_that_had_to_wait_for_its_turn,
     a_late_answer_is_refused_at_once,
 );
+
+/// The definition of an agent whose runs fail before they publish anything.
+fn broken() -> Value {
+    json!({"model": "mock/m", "tools": ["deploy"], "system_prompt": "{{ variables.none }}"})
+}
 
 /// The ids of the runs with a status.
 async fn listed(app: &TestApp, status: &str) -> Vec<Value> {
@@ -107,8 +115,7 @@ async fn answers_at_once_have_one_winner(database: TestDatabase) {
 
 async fn an_answer_that_fails_leaves_the_calls_open(database: TestDatabase) {
     let app = WaitingApp::start(&database, &[]).await;
-    let broken = json!({"model": "mock/m", "tools": ["deploy"], "system_prompt": "{{ variables.none }}"});
-    app.put_agent("broken", broken).await;
+    app.put_agent("broken", broken()).await;
     let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
     let deny = json!([answer_to(&run, "c1", json!({"decision": "deny"}))]);
     let path = run_path(&run, "/answers");
@@ -118,6 +125,84 @@ async fn an_answer_that_fails_leaves_the_calls_open(database: TestDatabase) {
     assert_eq!(app.shown(&run).await, run);
     let answered = app.answer(&run, deny).await.ok();
     assert_eq!(answered["status"], "completed", "{answered:#}");
+    app.finish().await;
+}
+
+async fn readers_of_changes_know_whether_calls_are_open(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    app.put_agent("broken", broken()).await;
+    let mut changes = Changes::open(&app, "").await;
+    let calls = json!([["c1", "deploy", {}]]).to_string();
+    let run = app
+        .run_with(json!({"agent": "asker", "input": calls, "thread": "t"}))
+        .await;
+    let waiting = says(&run, "waiting");
+    let said = changes.of_run_until(&run, "waiting").await;
+    assert_eq!(said.last(), Some(&waiting));
+    // The base of the answers is another session with the same calls, which is on no thread.
+    let files = json!({"changes": [{"path": "a.txt", "content": "a"}]});
+    let changed = app.post(&session_path(&run, "/files"), &files).await.json();
+    assert_ne!(changed["session_id"], run["session_id"]);
+    let deny = json!([answer_to(&run, "c1", json!({"decision": "deny"}))]);
+    let answer = json!({"agent": "broken", "base_session_id": changed["session_id"], "answers": deny});
+    let failed = app.run_with(answer.clone()).await;
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    assert_eq!(
+        changes.of_run_until(&run, "waiting").await,
+        [says(&run, "answered"), waiting.clone()]
+    );
+    let answer = extended(answer, &json!({"agent": "asker"}));
+    let answered = app.run_with(answer.clone()).await;
+    assert_eq!(answered["status"], "completed", "{answered:#}");
+    assert_eq!(changes.of_run_until(&run, "answered").await, [says(&run, "answered")]);
+    // A fork answers the calls once more, which changes nothing about them.
+    let fork = app.run_with(extended(answer, &json!({"conflict": "fork"}))).await;
+    let last = extended(says(&fork, "completed"), &json!({"thread": null}));
+    loop {
+        let event = changes.next().await.unwrap();
+        assert_ne!(event["data"]["run_id"], run["run_id"], "{event}");
+        if event["data"] == last {
+            break;
+        }
+    }
+    app.finish().await;
+}
+
+/// What the event of a run on the thread `t` says.
+fn says(run: &Value, status: &str) -> Value {
+    json!({"run_id": run["run_id"], "status": status, "session_id": run["session_id"], "thread": "t"})
+}
+
+async fn readers_of_changes_know_of_an_answer_that_had_to_wait_for_its_turn(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = MockModel::start(model).await;
+    let look = FakeTool::new("look", Behaviour::Held(Arc::clone(&gate)));
+    let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
+    let app = TestApp::start_with_tools(database.url(), &mock, &[], [&look, &deploy]).await;
+    app.put_agent("asker", asker()).await;
+    app.put_agent("broken", broken()).await;
+    let mut changes = Changes::open(&app, "").await;
+    let calls = json!([["c1", "look", {}], ["c2", "deploy", {}]]).to_string();
+    let body = json!({"agent": "asker", "input": calls, "thread": "t", "mode": "async"});
+    let run = app.post("/v1/runs", &body).await.ok();
+    gate.until_waiting(1).await;
+    // Only its worker learns that it answers calls.
+    let next = |agent: &str| {
+        json!({
+            "agent": agent, "input": "Next", "thread": "t", "mode": "async", "deny_open": true, "if_busy": "queue",
+        })
+    };
+    let failing = app.post("/v1/runs", &next("broken")).await.ok();
+    let answering = app.post("/v1/runs", &next("asker")).await.ok();
+    gate.open(1);
+    assert_eq!(app.ended(&failing).await["status"], "failed");
+    assert_eq!(app.ended(&answering).await["status"], "completed");
+    // Its session is the same from its acceptance on.
+    let said = changes.of_run_until(&run, "waiting").await;
+    assert_eq!(said.last(), Some(&says(&run, "waiting")));
+    for expected in ["answered", "waiting", "answered"] {
+        assert_eq!(changes.of_run_until(&run, expected).await, [says(&run, expected)]);
+    }
     app.finish().await;
 }
 

@@ -68,7 +68,15 @@ async fn runs_are_listed_until_they_are_answered(database: TestDatabase) {
 async fn lists_are_filtered_and_show_one_tenant(database: TestDatabase) {
     let app = WaitingApp::start(&database, &[]).await;
     app.put_agent("other", asker()).await;
-    let mut ids = Vec::new();
+    // A fork reads its thread and does not move it.
+    app.run_with(json!({"agent": "other", "thread": "t1", "input": "hello"}))
+        .await;
+    let fork = json!({
+        "agent": "other", "thread": "t1", "if_busy": "fork", "input": json!([["c1", "deploy", {}]]).to_string(),
+    });
+    let fork = app.run_with(fork).await;
+    assert_members!(fork, {"status": "waiting", "thread": "t1", "thread_moved": null});
+    let mut ids = vec![fork["run_id"].clone()];
     for (agent, thread) in [("asker", "t0"), ("other", "t1"), ("asker", "t2")] {
         let input = json!([["c1", "deploy", {}]]).to_string();
         let run = app
@@ -77,8 +85,9 @@ async fn lists_are_filtered_and_show_one_tenant(database: TestDatabase) {
         ids.insert(0, run["run_id"].clone());
     }
     for (query, expected) in [
-        ("", &[0, 1, 2][..]),
+        ("", &[0, 1, 2, 3][..]),
         ("agent=asker", &[0, 2]),
+        ("agent=other", &[1, 3]),
         ("thread=t1", &[1]),
         ("agent=other&thread=t1", &[1]),
         ("agent=asker&thread=t1", &[]),
@@ -89,7 +98,8 @@ async fn lists_are_filtered_and_show_one_tenant(database: TestDatabase) {
         assert_eq!(listed(&app, query).await, expected, "{query}");
     }
     let list = app.get("/v1/approvals").await;
-    assert_eq!(column(&list["data"], "thread"), ["t2", "t1", "t0"]);
+    let threads = json!(column(&list["data"], "thread"));
+    assert_eq!(threads, json!(["t2", "t1", "t0", null]));
 
     let (_, secret) = app.make_key("elsewhere", &[Scope::SessionsRead]).await;
     let elsewhere = read(app.request(Method::GET, "/v1/approvals").bearer_auth(secret)).await;

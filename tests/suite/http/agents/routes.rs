@@ -51,28 +51,21 @@ async fn an_agent_is_stored_shown_used_and_deleted(service: &Service) {
 async fn versions_are_shown_to_administrators_alone(service: &Service) {
     let shown = service.get("/v1/agents/demo").await;
     service.run_with(json!({"agent": "demo", "input": "hi"})).await;
-    assert_eq!(
-        service.rows("/v1/agents/demo/versions").await,
-        [shown.clone()],
-        "as a run used it"
-    );
+    let rows = service.rows("/v1/agents/demo/versions").await;
+    assert_eq!(rows, std::slice::from_ref(&shown), "as a run used it");
     service
         .put("/v1/agents/demo", &json!({"model": "mock/echo"}))
         .await
         .ok();
     let rows = service.rows("/v1/agents/demo/versions").await;
     assert_eq!(column(&json!(rows), "configured"), [&Value::Null, &json!(true)]);
-    for (name, code) in [
-        ("none", "agent_not_found"),
-        ("a%20b", "agent_not_found"),
-        ("demo", "missing_scope"),
+    assert_eq!(rows[1], shown);
+    for (name, scope, code) in [
+        ("none", Scope::Admin, "agent_not_found"),
+        ("a%20b", Scope::Admin, "agent_not_found"),
+        ("demo", Scope::SessionsRead, "missing_scope"),
     ] {
-        let (_, key) = service
-            .make_key(
-                "default",
-                &[if name == "demo" { Scope::RunsWrite } else { Scope::Admin }],
-            )
-            .await;
+        let (_, key) = service.make_key("default", &[scope]).await;
         let path = format!("/v1/agents/{name}/versions");
         read(service.request(Method::GET, &path).bearer_auth(&key))
             .await

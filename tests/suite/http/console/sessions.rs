@@ -11,6 +11,7 @@ use values::clock::Clock as _;
 
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read, with_json};
+use crate::support::changes::Changes;
 use crate::support::test_app::TestApp;
 
 const SESSION: &str = "/console/session";
@@ -46,6 +47,11 @@ async fn post(app: &TestApp, path: &str, cookie: &str, body: &Value) -> Answer {
     read(with_json(from_page(app, Method::POST, path, cookie), body)).await
 }
 
+/// The name of the cookie at the address of a service.
+fn cookie_name(app: &TestApp) -> String {
+    format!("ark-{}", app.address.port())
+}
+
 /// Logs in with a key and returns the cookie.
 async fn log_in(app: &TestApp, key: &str) -> String {
     let answer = post(app, SESSION, "", &json!({"key": key})).await;
@@ -53,7 +59,7 @@ async fn log_in(app: &TestApp, key: &str) -> String {
     let cookie = answer.header("set-cookie").to_owned();
     let (cookie, attributes) = cookie.split_once("; ").unwrap();
     assert_eq!(attributes, "Path=/; Max-Age=43200; HttpOnly; SameSite=Strict");
-    let secret = cookie.strip_prefix("ark=").unwrap();
+    let secret = cookie.strip_prefix(&format!("{}=", cookie_name(app))).unwrap();
     assert!(secret.len() == 64 && !answer.text().contains(secret));
     assert_eq!(answer.header("cache-control"), "no-store");
     cookie.to_owned()
@@ -103,12 +109,14 @@ async fn a_browser_logs_in_does_what_its_key_may_and_logs_out(service: &Service)
     for _ in 0..2 {
         let answer = read(from_page(service, Method::DELETE, SESSION, &cookie)).await;
         assert_eq!(answer.status, 204);
-        let forgotten: Vec<_> = answer.headers.get_all(header::SET_COOKIE).iter().collect();
+        let forgotten = answer.headers.get_all(header::SET_COOKIE).iter();
+        let forgotten: Vec<_> = forgotten.map(|cookie| cookie.to_str().unwrap()).collect();
+        let name = cookie_name(service);
         assert_eq!(
             forgotten,
             [
-                "__Host-ark=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict",
-                "ark=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict",
+                format!("__Host-{name}=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Strict"),
+                format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"),
             ]
         );
     }
@@ -164,19 +172,61 @@ async fn every_replica_knows_a_session(service: &Service) {
     let elsewhere = TestApp::start_bare(service.database.url(), &service.models, &[]).await;
     let (_, key) = service.make_key("acme", &[Scope::SessionsRead]).await;
     let cookie = log_in(service, &key).await;
-    for app in [&**service, &elsewhere] {
-        get(app, "/v1/runs", &cookie).await.ok();
-    }
-    let answer = read(from_page(&elsewhere, Method::DELETE, SESSION, &cookie)).await;
-    assert_eq!(answer.status, 204);
-    get(&elsewhere, "/v1/runs", &cookie)
-        .await
-        .assert_problem("missing_api_key");
+    get(service, "/v1/runs", &cookie).await.ok();
+    // The browser knows one address for both.
+    let there = |method, path| {
+        let request = from_page(&elsewhere, method, path, &cookie);
+        read(request.header(header::HOST, service.address.to_string()))
+    };
+    there(Method::GET, "/v1/runs").await.ok();
+    assert_eq!(there(Method::DELETE, SESSION).await.status, 204);
+    there(Method::GET, "/v1/runs").await.assert_problem("missing_api_key");
     until("the logout is not known here", async || {
         get(service, "/v1/runs", &cookie).await.status == 401
     })
     .await;
     elsewhere.finish().await;
+}
+
+#[tokio::test]
+async fn services_on_other_ports_of_a_host_have_logins_of_their_own() {
+    let (here, there) = (Service::start().await, Service::start().await);
+    let mut cookies = Vec::new();
+    for service in [&here, &there] {
+        let (_, key) = service.make_key("acme", &[Scope::SessionsRead]).await;
+        cookies.push(log_in(service, &key).await);
+    }
+    // A browser sends the cookies of all ports.
+    let cookies = cookies.join("; ");
+    for service in [&here, &there] {
+        get(service, "/v1/runs", &cookies).await.ok();
+    }
+    let answer = read(from_page(&here, Method::DELETE, SESSION, &cookies)).await;
+    assert_eq!(answer.status, 204);
+    get(&here, "/v1/runs", &cookies).await.assert_problem("missing_api_key");
+    get(&there, "/v1/runs", &cookies).await.ok();
+    here.finish().await;
+    there.finish().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_login_of_its_reader() {
+    let service = Service::start_with(&[("http.keep_alive_interval", "20ms")]).await;
+    let (_, key) = service.make_key("acme", &[Scope::SessionsRead]).await;
+    let follow = async |cookie: &str| Changes::send(from_page(&service, Method::GET, "/v1/changes", cookie)).await;
+    let (first, second) = (log_in(&service, &key).await, log_in(&service, &key).await);
+    let (first_stream, mut second_stream) = (follow(&first).await, follow(&second).await);
+    let answer = read(from_page(&service, Method::DELETE, SESSION, &first)).await;
+    assert_eq!(answer.status, 204);
+    let dropped = json!({"type": "stream.dropped", "data": {
+        "reason": "the API key or the login of the reader is no longer valid",
+    }});
+    assert_eq!(first_stream.last().await, dropped);
+    // The login of another browser ends some time after its last use.
+    service.clock.advance(TimeDelta::hours(3));
+    assert_eq!(second_stream.next().await, Some(dropped));
+    assert_eq!(second_stream.next().await, None);
+    service.finish().await;
 }
 
 #[tokio::test]
@@ -301,7 +351,7 @@ async fn without_keys_there_is_no_login_and_other_pages_are_refused() {
         .await
         .assert_problem("invalid_api_key");
     // A cookie of another store changes nothing.
-    let stale = format!("ark={}", "0".repeat(64));
+    let stale = format!("{}={}", cookie_name(&service), "0".repeat(64));
     assert_eq!(get(&service, SESSION, &stale).await.ok(), none);
     get(&service, "/v1/runs", &stale).await.ok();
     for (name, value, code) in [

@@ -146,6 +146,8 @@ async fn steps_of_a_run_at_work_are_read_from_the_end(service: &Service) {
     .await;
     let end = service.get(&format!("{path}?from=1")).await;
     assert_members!(end, {"data/0/step_number": 2, "from": 1, "total": 2, "next_cursor": null});
+    let first = service.get(&format!("{path}?limit=1")).await;
+    assert_members!(first, {"data/0/step_number": 1, "from": 0, "total": 2, "next_cursor": "n0000000000000001"});
     service.until_idle().await;
 }
 

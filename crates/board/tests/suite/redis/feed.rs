@@ -101,3 +101,19 @@ async fn a_reader_that_may_have_missed_changes_in_an_outage_gets_an_error() {
     .await;
     close([&here, &there]).await;
 }
+
+#[tokio::test]
+async fn a_reader_gets_an_error_for_changes_that_cannot_be_read() {
+    let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
+        return;
+    };
+    let mut reader = reached(&there, &here, &tenant).await;
+    let receivers = server.command(&["PUBLISH", "agent-runtime:feed", "[]"]);
+    assert_ne!(receivers, ":0");
+    assert_eq!(next(&mut reader).await, Err(ChangesLost::Outage));
+    let mut reader = reached(&there, &here, &tenant).await;
+    let run = new_run(None);
+    open(&here, &tenant, &run, false).await.unwrap();
+    assert_eq!(next(&mut reader).await, Ok(change_of(&run)));
+    close([&here, &there]).await;
+}

@@ -3,11 +3,13 @@
 //! One transaction removes a session. It first inserts a tombstone into `removed_sessions`, and
 //! uses it to find everything else. `selection.rs` selects the sessions, `removal.rs` removes their
 //! runs and deliveries, and `reclaim.rs` removes the segments and states that they leave. Contents
-//! of workspaces are swept on their own: see `contents.rs` and `marking.rs`.
+//! of workspaces are swept on their own: see `contents.rs` and `marking.rs`. `open_calls.rs`
+//! removes nothing: it takes runs out of indexes.
 
 mod contents;
 mod marking;
 mod objects;
+mod open_calls;
 mod plan;
 mod reclaim;
 mod remains;

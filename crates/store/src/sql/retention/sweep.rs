@@ -1,10 +1,11 @@
 //! The steps of a sweep: contents of workspaces, old sessions, sessions that threads no longer
-//! need, the segments and states that these leave, and other old rows.
+//! need, the segments and states that these leave, expired open calls, and other old rows.
 
 use uuid::Uuid;
 
 use super::contents::sweep_contents;
 use super::objects::sweep_objects;
+use super::open_calls::sweep_open_calls;
 use super::reclaim::OPERATION;
 use super::removal::{MARK, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Selection};
@@ -43,10 +44,11 @@ pub(super) async fn retention_step(
             let next = if more {
                 SweepCursor::Reclaiming
             } else {
-                SweepCursor::Remains(0)
+                SweepCursor::OpenCalls
             };
             Ok((figures, Some(next)))
         }
+        SweepCursor::OpenCalls => sweep_next_open_calls(engine, cutoffs, limit).await,
         SweepCursor::Remains(kind) => remains::sweep_remains(engine, cutoffs, *kind, limit).await,
     }
 }
@@ -73,6 +75,20 @@ async fn sweep_next_objects(
         SweepCursor::Objects
     } else {
         SweepCursor::Aged(String::new(), BEFORE_ALL)
+    };
+    Ok((RemovalFigures::default(), Some(next)))
+}
+
+/// Takes the next runs whose open calls have expired out of the indexes of waiting runs.
+async fn sweep_next_open_calls(
+    engine: &impl Engine,
+    cutoffs: Cutoffs,
+    limit: i64,
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
+    let next = if sweep_open_calls(engine, cutoffs.now, limit).await? {
+        SweepCursor::OpenCalls
+    } else {
+        SweepCursor::Remains(0)
     };
     Ok((RemovalFigures::default(), Some(next)))
 }

@@ -8,7 +8,7 @@ use store::sessions::{Commit, ConflictPolicy};
 use test_support::drafts::tenant;
 use values::clock::Timestamp;
 use values::ids::{BranchId, UuidV7Source};
-use values::session::Bundle;
+use values::session::{Bundle, RunOutcome};
 use values::tenant::TenantId;
 
 use crate::fixtures::Fixture;
@@ -66,12 +66,17 @@ async fn a_line_is_copied_with_its_agent_instance(fixture: Fixture) {
     let line = [root, same, changed];
     let copies = tenant("copies");
     let mut copied: Vec<Arc<Bundle>> = Vec::new();
-    for bundle in &line {
+    // The second session names an outcome of a later version.
+    let outcomes = ["completed", "paused", "completed"];
+    for (bundle, outcome) in line.iter().zip(outcomes) {
         let (store, session_id) = (&fixture.store, bundle.head.session_id);
         let states = store.states_load(&fixture.tenant, session_id).await.unwrap().unwrap();
         let messages = store.new_message_list(&fixture.tenant, session_id).await.unwrap();
         let portable = PortableSession::of(&states, &messages.unwrap()).unwrap();
-        let portable: PortableSession = serde_json::from_str(&serde_json::to_string(&portable).unwrap()).unwrap();
+        let run_status = |outcome: &str| format!(r#""run_status":"{outcome}""#);
+        let text = serde_json::to_string(&portable).unwrap();
+        let text = text.replace(&run_status("completed"), &run_status(outcome));
+        let portable: PortableSession = serde_json::from_str(&text).unwrap();
         let commit = Commit {
             tenant: copies.clone(),
             draft: portable
@@ -90,5 +95,8 @@ async fn a_line_is_copied_with_its_agent_instance(fixture: Fixture) {
         assert_eq!(copy.head.agent_instance, original.head.agent_instance);
         assert_eq!(copy.context, original.context);
     }
+    let completed = Some(RunOutcome::Completed);
+    let found: Vec<_> = copied.iter().map(|copy| copy.head.run_status).collect();
+    assert_eq!(found, [completed, None, completed]);
     assert_sound(&fixture, &copies, &copied).await;
 }

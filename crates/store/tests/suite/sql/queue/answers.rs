@@ -47,6 +47,12 @@ async fn shown(fixture: &Fixture, run: &LeasedRun) -> (RunStatus, Option<RunId>)
     (status, answer_run_id)
 }
 
+/// Finds the run whose calls a run answers.
+async fn answered_by(fixture: &Fixture, by: RunId) -> Option<RunSummary> {
+    let found = fixture.store.run_lookup_by_answer(&fixture.tenant, by);
+    found.await.unwrap()
+}
+
 async fn of_many_answers_one_is_accepted(fixture: Fixture) {
     let asked = waiting(&fixture).await;
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Waiting, None));
@@ -75,6 +81,11 @@ async fn of_many_answers_one_is_accepted(fixture: Fixture) {
         Acceptance::Accepted { .. }
     ));
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
+    let answered = fixture.run(asked.lease.run_id).await.unwrap().summary;
+    assert_eq!(answered_by(&fixture, winner).await, Some(answered));
+    assert_eq!(answered_by(&fixture, fork.summary.run_id).await, None);
+    let other = "other".parse().unwrap();
+    assert_eq!(fixture.store.run_lookup_by_answer(&other, winner).await.unwrap(), None);
 }
 
 async fn calls_are_open_again_if_their_answer_fails(fixture: Fixture) {
@@ -87,6 +98,7 @@ async fn calls_are_open_again_if_their_answer_fails(fixture: Fixture) {
         let leased = fixture.lease_one().await;
         fixture.fail(&leased).await;
         assert_eq!(shown(&fixture, &asked).await, (RunStatus::Waiting, None));
+        assert_eq!(answered_by(&fixture, by).await, None);
     }
     // Another run that begins at the session learns only then that it answers the calls.
     let late = NewQueuedRun {

@@ -1,11 +1,13 @@
-//! The cost of a sweep: it depends on what it checks, not on the length of the queue.
+//! The cost of a sweep: it depends on what it checks, not on the length of the queue or the number
+//! of runs.
 
+use store::retention::RemovalFigures;
 use test_support::drafts::now;
 
 use super::rules::queue;
-use super::{aged, older_than, try_sweep};
+use super::{KEEP_ALL, aged, older_than, try_sweep};
 use crate::fixtures::postgres;
-use crate::postgres::plans::rows_read;
+use crate::postgres::plans::{MANY_ENDED, rows_read};
 
 /// Puts copies of the only run in the queue beside it, each from a base of its own.
 const MANY: &str = "with added as (
@@ -38,4 +40,19 @@ async fn a_sweep_does_not_read_the_queue() {
     })
     .await;
     assert!(read < 1_000, "{read} rows of runs and the queue were read");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_of_open_calls_reads_runs_that_wait() {
+    let Some(fixture) = postgres().await else { return };
+    fixture.root(&["root"]).await;
+    fixture.execute(MANY_ENDED).await;
+    let read = rows_read(&fixture, "'runs'", async |store| {
+        let swept = try_sweep(store, KEEP_ALL, now(), 100).await.unwrap();
+        assert_eq!(swept, RemovalFigures::default());
+    })
+    .await;
+    let left = "runs where status = 'waiting' and person_until is not null";
+    assert_eq!(fixture.count(left).await, 40);
+    assert!(read < 2_000, "{read} rows of runs were read");
 }
