@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::auth::Call;
 use super::codes::ProblemCode;
-use super::event_stream::{FrameReader, Frames, event_stream};
+use super::event_stream::{FrameReader, NextFrames, event_stream};
 use super::parameters::NoParameters;
 use super::problem::Problem;
 use crate::run::read::{ChangeFollower, FollowedChange};
@@ -121,12 +121,12 @@ struct Reader {
 }
 
 impl FrameReader for Reader {
-    async fn next(&mut self) -> Option<Frames> {
+    async fn next(&mut self) -> Option<NextFrames> {
         if let Some(bytes) = self.first.take() {
-            return Some(Frames { bytes, is_last: false });
+            return Some(NextFrames { bytes, is_last: false });
         }
         let next = ChangeView::from(self.changes.next().await?);
-        Some(Frames {
+        Some(NextFrames {
             bytes: frame(&next),
             is_last: matches!(next, ChangeView::Dropped { .. }),
         })

@@ -5,11 +5,7 @@
 //! reads the caches of both after a comment, and between events as often as comments would come.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -17,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::auth::Call;
 use crate::run::read::LOGIN_ENDED;
@@ -24,8 +21,8 @@ use crate::run::read::LOGIN_ENDED;
 /// The comment in a stream that would be silent otherwise.
 const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// Frames to send.
-pub(super) struct Frames {
+/// The next frames to send.
+pub(super) struct NextFrames {
     pub(super) bytes: Bytes,
     /// Whether the stream ends after these.
     pub(super) is_last: bool,
@@ -34,7 +31,7 @@ pub(super) struct Frames {
 /// Reads the frames of a stream.
 pub(super) trait FrameReader: Send + 'static {
     /// Returns the next frames; `None` at an end without last ones.
-    fn next(&mut self) -> impl Future<Output = Option<Frames>> + Send;
+    fn next(&mut self) -> impl Future<Output = Option<NextFrames>> + Send;
 
     /// Returns the last frames of a stream that ends early. A call of `next` may have been
     /// cancelled before.
@@ -43,10 +40,10 @@ pub(super) trait FrameReader: Send + 'static {
 
 /// Makes the response of a stream. A silent stream gets a comment after each interval.
 pub(super) fn event_stream(call: Call, reader: impl FrameReader) -> Response {
-    let has_ended = Arc::new(AtomicBool::new(false));
+    let login_ended = CancellationToken::new();
     let reading = Reading {
         reader,
-        has_ended: Arc::clone(&has_ended),
+        login_ended: login_ended.clone(),
         is_over: false,
     };
     let frames = stream::unfold(reading, |mut reading| async { Some((reading.next().await?, reading)) });
@@ -54,7 +51,7 @@ pub(super) fn event_stream(call: Call, reader: impl FrameReader) -> Response {
         frames: Box::pin(frames),
         next_check: Instant::now() + call.api.limits.keep_alive_interval,
         call,
-        has_ended,
+        login_ended,
     };
     respond(stream::unfold(watched, |mut watched| async {
         Some((watched.next().await?, watched))
@@ -81,8 +78,8 @@ struct Watched<S> {
     call: Call,
     /// When the reader is checked again.
     next_check: Instant,
-    /// Whether the key or the login of the reader is no longer valid.
-    has_ended: Arc<AtomicBool>,
+    /// Cancelled once the key or the login of the reader is no longer valid.
+    login_ended: CancellationToken,
 }
 
 impl<S: Stream<Item = Bytes> + Send> Watched<S> {
@@ -102,7 +99,7 @@ impl<S: Stream<Item = Bytes> + Send> Watched<S> {
         self.next_check = Instant::now() + interval;
         // Boxed, since a stream is rarely checked.
         if !Box::pin(self.call.is_valid()).await {
-            self.has_ended.store(true, Ordering::Relaxed);
+            self.login_ended.cancel();
         }
     }
 }
@@ -110,7 +107,7 @@ impl<S: Stream<Item = Bytes> + Send> Watched<S> {
 /// A reader that can be dropped while it waits for its next frame.
 struct Reading<R> {
     reader: R,
-    has_ended: Arc<AtomicBool>,
+    login_ended: CancellationToken,
     is_over: bool,
 }
 
@@ -119,17 +116,9 @@ impl<R: FrameReader> Reading<R> {
         if self.is_over {
             return None;
         }
-        // Needs no waker: the task that sets the value polls this stream next.
-        let ended = poll_fn(|_| {
-            if self.has_ended.load(Ordering::Relaxed) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        });
         let frames = tokio::select! {
             biased;
-            () = ended => None,
+            () = self.login_ended.cancelled() => None,
             frames = self.reader.next() => Some(frames?),
         };
         self.is_over = frames.as_ref().is_none_or(|frames| frames.is_last);

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::finished::follows;
 use crate::http::auth::Call;
-use crate::http::event_stream::{self, FrameReader, Frames, event_stream};
+use crate::http::event_stream::{self, FrameReader, NextFrames, event_stream};
 use crate::http::faces::openai::failure::Failure;
 use crate::http::frames::write_data;
 use crate::http::in_flight::{SMALL, held};
@@ -88,7 +88,7 @@ struct Reader<W> {
 }
 
 impl<W: FrameWriter> FrameReader for Reader<W> {
-    async fn next(&mut self) -> Option<Frames> {
+    async fn next(&mut self) -> Option<NextFrames> {
         let (mut frames, mut is_last) = (Vec::new(), false);
         while frames.is_empty() {
             if is_last {
@@ -97,7 +97,7 @@ impl<W: FrameWriter> FrameReader for Reader<W> {
             is_last = self.read(&mut frames).await;
         }
         let bytes = with_room(&self.call, frames).await;
-        Some(Frames { bytes, is_last })
+        Some(NextFrames { bytes, is_last })
     }
 
     async fn dropped(&mut self, reason: &'static str) -> Bytes {

@@ -15,7 +15,7 @@ use super::event_forms::EventForm;
 use super::show::found;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
-use crate::http::event_stream::{FrameReader, Frames, event_stream};
+use crate::http::event_stream::{FrameReader, NextFrames, event_stream};
 use crate::http::frames::{NoRoom, RunFrames, write_data};
 use crate::http::guards::within;
 use crate::http::headers;
@@ -115,7 +115,7 @@ struct Reader {
 }
 
 impl FrameReader for Reader {
-    async fn next(&mut self) -> Option<Frames> {
+    async fn next(&mut self) -> Option<NextFrames> {
         loop {
             let followed = self.read().await?;
             if let Some(caller) = &self.caller {
@@ -125,7 +125,7 @@ impl FrameReader for Reader {
                 Followed::Event(event) => event,
                 Followed::Dropped { reason } => {
                     let bytes = dropped_frame(self.events.run_id(), reason, self.last);
-                    return Some(Frames { bytes, is_last: true });
+                    return Some(NextFrames { bytes, is_last: true });
                 }
             };
             let (tenant, in_flight) = (&self.call.tenant, &self.call.api.in_flight);
@@ -133,7 +133,7 @@ impl FrameReader for Reader {
                 Ok(bytes) => {
                     self.last = event.sequence;
                     let is_last = event.payload.is_terminal();
-                    return Some(Frames { bytes, is_last });
+                    return Some(NextFrames { bytes, is_last });
                 }
                 Err(NoRoom { bytes }) => {
                     // The event is read again later, so that it takes no memory while it waits for
