@@ -178,6 +178,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
     };
     RunRecord {
         summary,
+        input: Arc::default(),
         output: vec![answer],
         value: None,
         finish_reason: None,

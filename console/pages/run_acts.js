@@ -6,6 +6,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { get, newId, post, Problem, send } from '../api.js';
 import { useKeys } from '../keys.js';
 import { plain } from '../logic/text.js';
+import { ModelField } from '../parts/new_run.js';
 import { Code, JsonValue } from '../parts/payload.js';
 import { Act, Button, Dialog, ProblemBox, Requests, usePost } from '../parts/ui.js';
 import { go } from '../router.js';
@@ -42,26 +43,34 @@ export function RunActs({ run, onProblem }) {
       <div class="acts">${cancel}</div><//>`}`;
 }
 
-/** Reads the first messages that a run has added to its base: its input. @param {Run} run */
+const NO_INPUT = 'The run has no input. If it answered calls, answer them again from the run that waits.';
+
+/** Reads the input of a run: kept with it, or the first messages that it has added to its base. @param {Run} run */
 async function readInput(run) {
   const refuse = (detail) => Promise.reject(new Problem(0, { detail }));
-  if (!run.session_id) return refuse('The run has published no session, so its input can\'t be read.');
+  const sent = ({ role, name, content }) => ({ role, name, content });
+  if (run.input) return run.input.map(sent);
+  if (!run.session_id) return refuse('The run publishes nothing, so its input is not kept.');
+  if (run.status === 'failed' || run.status === 'cancelled') return refuse(NO_INPUT);
   const base = run.base_session_id ? await get(`/v1/sessions/${run.base_session_id}?include=`) : null;
   const page = await get(`/v1/sessions/${run.session_id}/messages?from=${base?.message_count ?? 0}&limit=50`);
   const end = page.data.findIndex(({ role }) => role !== 'user' && role !== 'system');
   const messages = page.data.slice(0, end < 0 ? undefined : end);
-  const input = messages.map(({ role, name, content }) => ({ role, name, content }));
-  return input.length ? input : refuse('The run has answered calls. Answer them again from the run that waits.');
+  const input = messages.map(sent);
+  return input.length ? input : refuse(NO_INPUT);
 }
 
 /** @param {{ run: Run, onClose: () => void }} properties */
 function RunAgain({ run, onClose }) {
   const [input, setInput] = useState(/** @type {any} */ (null));
+  const [model, setModel] = useState('');
   const [problem, setProblem] = useState(null);
   useEffect(() => void readInput(run).then(setInput, setProblem), [run.run_id]);
   const { agent, base_session_id, durability, metadata } = run;
   const again = usePost();
-  const call = input && again('/v1/runs', { agent, base_session_id, input, mode: 'async', durability, metadata });
+  const call = input && again('/v1/runs', {
+    agent, base_session_id, input, model: model || undefined, mode: 'async', durability, metadata,
+  });
   const text = input?.flatMap(({ content }) => content.map((part) => part.text ?? '')).join('\n');
   const act = call && html`<${Act} name="again" kind="primary" call=${call}
     onDone=${({ run_id: next }) => go(`/console/runs/${next}`)}
@@ -69,6 +78,7 @@ function RunAgain({ run, onClose }) {
   return html`<${Dialog} title="Run again?" onClose=${onClose}>
     <p>A new run of <strong>${agent}</strong> starts from the same session with the same input.</p>
     ${text ? html`<${Code} text=${text} label="Input" />` : input && html`<${JsonValue} value=${input} />`}
+    <div class="newrun"><${ModelField} value=${model} onInput=${(event) => setModel(event.target.value.trim())} /></div>
     <${ProblemBox} problem=${problem} /><div class="acts">${act}</div><//>`;
 }
 

@@ -71,13 +71,17 @@ function AgentField({ draft, onChange }) {
       selected=${name === draft.agent}>${plain(name)}</option>`)}</select></label>`;
 }
 
+/** The model of a run. @param {{ value: string, onInput: (event) => void }} properties */
+export function ModelField({ value, onInput }) {
+  const models = useRead('/v1/models').value?.data.map(({ id }) => id).filter((id) => id.includes('/')) ?? [];
+  return html`<label>Model<input list="models" value=${value} placeholder="the agent's" onInput=${onInput} /></label>
+    <datalist id="models">${models.map((id) => html`<option key=${id} value=${id}></option>`)}</datalist>`;
+}
+
 /** @param {{ draft: Draft, set: (name: string) => any, trimmed: (name: string) => any }} properties */
 function Settings({ draft, set, trimmed }) {
-  const models = useRead('/v1/models').value?.data.map(({ id }) => id).filter((id) => id.includes('/')) ?? [];
   return html`<div class="newrun">
-    <label>Model<input list="models" value=${draft.model} placeholder="the agent's"
-      onInput=${trimmed('model')} /></label>
-    <datalist id="models">${models.map((id) => html`<option key=${id} value=${id}></option>`)}</datalist>
+    <${ModelField} value=${draft.model} onInput=${trimmed('model')} />
     <label>Files and variables of another session<input class="one" value=${draft.environment}
       placeholder="those of the session to continue" onInput=${trimmed('environment')} /></label>
     <div class="pair">

@@ -91,7 +91,9 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
     let departure = OnDeparture::of(request.on_disconnect, end);
     let (sender, result) = oneshot::channel();
     let handle = RunHandle::new(ctx, &plan.tenant, summary, departure);
-    let live = LiveEvents::new(ctx, active, at_work, run).with_result(Some(sender));
+    let live = LiveEvents::new(ctx, active, at_work, run)
+        .of_input(&plan.accepted.input)
+        .with_result(Some(sender));
     Ok((handle.with_result(ResultSource::Task(result)), Arc::new(live)))
 }
 

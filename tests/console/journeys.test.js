@@ -111,6 +111,23 @@ test('a lost request to stop a run is sent again with its key', LIMIT, async () 
   assert.equal(keys[0], keys[1]);
 });
 
+test('a failed run is run again with another model', LIMIT, async () => {
+  const failed = await service.run('editor', 'Fail with this model');
+  assert.equal(failed.status, 'failed');
+  const page = await browser.open(`/console/runs/${failed.run_id}`);
+  await shows(page, 'failed');
+  await page.keyboard.press('r');
+  const dialog = page.getByRole('dialog', { name: 'Run again?' });
+  await dialog.getByText('Fail with this model').waitFor();
+  await dialog.getByLabel('Model').fill('mock/review');
+  await dialog.getByRole('button', { name: 'Run again' }).click();
+  await page.waitForURL((url) => url.pathname.startsWith('/console/runs/') && !url.pathname.endsWith(failed.run_id));
+  await shows(page, 'completed');
+  const run = await service.send('GET', `/v1/runs/${page.url().split('/').at(-1)}`);
+  const { data: [message] } = await service.send('GET', `/v1/sessions/${run.session_id}/messages`);
+  assert.deepEqual([run.agent, run.model, message.content], ['editor', 'mock/review', failed.input[0].content]);
+});
+
 test('the keyboard leads from the inbox to an approval', LIMIT, async () => {
   await ask();
   const run = await ask();

@@ -13,6 +13,8 @@ use values::session::OpenCall;
 pub struct LiveRun {
     /// Its summary, with its status.
     pub summary: RunSummary,
+    /// The messages of its request, once it has ended without a session.
+    pub input: Arc<[Message]>,
     /// The messages of its final step, once it has ended.
     pub output: Vec<Arc<Message>>,
     /// The value of its final response, if it has a response format and has ended.
@@ -34,6 +36,7 @@ impl LiveRun {
     pub fn begun(summary: RunSummary) -> Self {
         Self {
             summary,
+            input: Arc::default(),
             output: Vec::new(),
             value: None,
             stop_signal: None,
@@ -60,6 +63,7 @@ impl LiveRun {
     pub fn record(&self) -> RunRecord {
         RunRecord {
             summary: self.summary.clone(),
+            input: Arc::clone(&self.input),
             output: self.output.clone(),
             value: self.value.clone(),
             finish_reason: self.steps.iter().rev().find_map(|step| step.finish_reason.clone()),

@@ -220,6 +220,7 @@ pub fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> Ru
             started_at: Some(now()),
             completed_at: Some(now()),
         },
+        input: Arc::default(),
         output: vec![user("output \u{0}")],
         value: Some(json!({"celsius": 21.5, "nul": "\u{0}"})),
         finish_reason: Some(FinishReason::Length),

@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use crate::json::Value;
 
 /// Names a model as `PROVIDER/MODEL`: the provider's configured name, then the provider's own name
 /// for the model.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ModelRef {
-    provider: String,
-    model: String,
+    /// The whole name. Each step and each event of a run has one, so copies share it.
+    name: Arc<str>,
+    /// The length of the provider's name in bytes.
+    provider_length: usize,
 }
 
 impl utoipa::PartialSchema for ModelRef {
@@ -38,12 +41,17 @@ pub struct ParseModelRefError;
 impl ModelRef {
     /// Returns the provider's configured name.
     pub fn provider(&self) -> &str {
-        &self.provider
+        &self.name[..self.provider_length]
     }
 
     /// Returns the provider's own name for the model; it may contain slashes.
     pub fn model(&self) -> &str {
-        &self.model
+        &self.name[self.provider_length + 1..]
+    }
+
+    /// Returns the whole name.
+    pub fn as_str(&self) -> &str {
+        &self.name
     }
 }
 
@@ -58,8 +66,8 @@ impl FromStr for ModelRef {
             return Err(ParseModelRefError);
         }
         Ok(Self {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
+            name: text.into(),
+            provider_length: provider.len(),
         })
     }
 }
@@ -72,15 +80,15 @@ impl TryFrom<String> for ModelRef {
     }
 }
 
-impl From<ModelRef> for String {
-    fn from(model: ModelRef) -> Self {
-        model.to_string()
+impl Serialize for ModelRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
     }
 }
 
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.provider, self.model)
+        f.write_str(&self.name)
     }
 }
 

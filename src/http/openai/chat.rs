@@ -141,7 +141,7 @@ async fn waited(call: &Call, handle: RunHandle, model: String, is_json: bool) ->
 
 impl FrameWriter for ChatReader {
     fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>) {
-        let failure = event.payload.record().and_then(Failure::of_chat);
+        let failure = event.payload.record().and_then(|record| Failure::of_chat(record));
         if let Some(failure) = failure {
             write_frame(frames, event.run_id, None, &failure.body());
             return;

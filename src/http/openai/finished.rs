@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse as _, Response};
 
-use super::body::{json, mark_started};
+use super::body::mark_started;
 use crate::http::auth::Call;
 use crate::http::faces::openai::echo::Echo;
-use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::response::{ResponseObject, ResponseSettings, response_of};
 use crate::http::faces::turn::{Turn, TurnReader};
 use crate::http::problem::Problem;
@@ -55,14 +54,8 @@ fn stored(messages: &RunMessages, settings: &ResponseSettings) -> ResponseObject
     response_of(record, &Turn::of_stored(messages), &echo, settings)
 }
 
-/// Follows a run to its end, and responds with its response, or with the error that failed it.
-pub(super) async fn end_of(call: &Call, handle: RunHandle) -> Result<Response, Problem> {
-    let (record, turn) = Box::pin(ended(call, handle)).await?;
-    respond(call, &record, &turn).await
-}
-
 /// Follows a run to its end. Returns its record and its turn.
-pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(RunRecord, Turn), Problem> {
+pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(Arc<RunRecord>, Turn), Problem> {
     let run_id = handle.run_id;
     let (caller, mut events) = handle.into_ended_events().await;
     let mut reader = TurnReader::default();
@@ -76,7 +69,7 @@ pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(RunRecord, 
         reader.read(&event);
         if let Some(record) = event.payload.record() {
             if has_all {
-                return Ok((record.clone(), reader.into_turn()));
+                return Ok((Arc::clone(record), reader.into_turn()));
             }
             break;
         }
@@ -88,22 +81,13 @@ pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(RunRecord, 
         return Err(Problem::internal("the output of the run is gone before its response"));
     }
     let turn = Turn::of_stored(&messages);
-    Ok((messages.record, turn))
+    Ok((Arc::new(messages.record), turn))
 }
 
 /// Returns whether no event is missing between the one with a number and the next one. The event of
 /// a session that was removed, right before the end, has nothing that clients read.
 pub(super) fn follows(event: &RunEvent, last: u64) -> bool {
     event.sequence <= last + 1 + u64::from(event.payload.is_terminal())
-}
-
-async fn respond(call: &Call, record: &RunRecord, turn: &Turn) -> Result<Response, Problem> {
-    if let Some(failure) = Failure::of_awaited(record) {
-        return Ok(failure.respond(record));
-    }
-    let echo = Echo::of_stored(record.echo.as_deref());
-    let response = response_of(record, turn, &echo, &settings_of(call));
-    json(call, response, weight(&record.output)).await
 }
 
 /// Returns the settings of responses for a caller.

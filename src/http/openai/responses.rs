@@ -1,12 +1,13 @@
 //! `POST /v1/responses`.
 
 use std::mem;
+use std::sync::Arc;
 
 use axum::response::Response;
 
 use super::base::Base;
 use super::body::{OpenAiObject, json, opener};
-use super::finished::{after_start, end_of, settings_of, stored_response};
+use super::finished::{after_start, ended, settings_of, stored_response};
 use super::references::resolve;
 use super::response_by_id::replay;
 use super::response_events::ResponseWriter;
@@ -15,6 +16,7 @@ use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::echo::Echo;
+use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::request::{CreateResponse, arrange, no_conversation};
 use crate::http::faces::openai::response::{ResponseStream, response_of};
 use crate::http::faces::turn::Turn;
@@ -39,7 +41,7 @@ use values::json::{Object, weight};
 ), extensions(("x-problems" = json!([OPENAI_PROBLEMS, [[ProblemCode::PreviousResponseNotFound, ProblemCode::ThreadNotFound]]]))))]
 pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
     let request = read(&call, body.body, body.bytes).await?;
-    let (echo, streams) = (request.echo.clone(), request.streams);
+    let (echo, streams) = (Arc::clone(&request.echo), request.streams);
     let envelope = Envelope {
         // A response that is not stored can't be repeated.
         key: body.key.filter(|_| echo.store),
@@ -53,7 +55,7 @@ pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>
     } else if echo.background {
         accepted(&call, handle, &echo).await
     } else {
-        waited(&call, handle).await
+        waited(&call, handle, echo).await
     };
     Ok(after_start(run_id, is_replay, responded))
 }
@@ -83,7 +85,7 @@ async fn prepare(call: &Call, mut request: CreateResponse) -> Result<RunRequest,
 }
 
 /// Streams the events of a run. Those of a repeated request's run may no longer be retained.
-async fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response, Problem> {
+async fn followed(call: Call, handle: RunHandle, echo: Arc<Echo>) -> Result<Response, Problem> {
     if handle.has_ended() {
         let run_id = handle.run_id;
         handle.detach();
@@ -97,7 +99,7 @@ async fn followed(call: Call, handle: RunHandle, echo: Echo) -> Result<Response,
 }
 
 /// Responds with a run that works in the background, or that has ended if the request is repeated.
-async fn accepted(call: &Call, handle: RunHandle, echo: &Echo) -> Result<Response, Problem> {
+async fn accepted(call: &Call, handle: RunHandle, echo: &Arc<Echo>) -> Result<Response, Problem> {
     if handle.has_ended()
         && let Some(response) = stored_response(call, handle.run_id).await?
     {
@@ -108,8 +110,15 @@ async fn accepted(call: &Call, handle: RunHandle, echo: &Echo) -> Result<Respons
     json(call, response_of(&run, &Turn::default(), echo, &settings_of(call)), 0).await
 }
 
-/// Waits for the end of a run.
-async fn waited(call: &Call, handle: RunHandle) -> Result<Response, Problem> {
+/// Waits for the end of a run. The run of an earlier request has that request's echo.
+async fn waited(call: &Call, handle: RunHandle, echo: Arc<Echo>) -> Result<Response, Problem> {
     let _counted = counted(call, &handle)?;
-    Box::pin(end_of(call, handle)).await
+    let echo = (!handle.is_replay).then_some(echo);
+    let (record, turn) = Box::pin(ended(call, handle)).await?;
+    if let Some(failure) = Failure::of_awaited(&record) {
+        return Ok(failure.respond(&record));
+    }
+    let echo = echo.unwrap_or_else(|| Echo::of_stored(record.echo.as_deref()));
+    let response = response_of(&record, &turn, &echo, &settings_of(call));
+    json(call, response, weight(&record.output)).await
 }

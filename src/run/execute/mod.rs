@@ -76,8 +76,8 @@ fn run_restored<'a>(restored: Restored, agent_loop: &'a AgentLoop, plan: &'a Run
     let input = &plan.accepted.input;
     match (progress, &plan.answered) {
         (Some(progress), _) => Box::pin(agent_loop.resume(progress.state, progress.pending)),
-        (None, Some(answered)) => Box::pin(agent_loop.answer(state, input.clone(), answered.step.clone())),
-        (None, None) => Box::pin(agent_loop.run(state, input.clone())),
+        (None, Some(answered)) => Box::pin(agent_loop.answer(state, input.to_vec(), answered.step.clone())),
+        (None, None) => Box::pin(agent_loop.run(state, input.to_vec())),
     }
 }
 

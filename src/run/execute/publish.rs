@@ -92,6 +92,7 @@ pub(in crate::run) async fn store_outcome(ctx: &RunContext, live: &LiveEvents, m
             is_stored: true,
         };
     }
+    outcome.record.input = live.input_without_session(&outcome.record.summary);
     let end = run_end(ctx, live, &mut outcome.record, outcome.steps.clone());
     let (tenant, run_id) = (&live.active.tenant, live.active.run_id);
     // Read before, since afterwards nothing names the run whose calls are open again.

@@ -1,6 +1,7 @@
 //! The stored request of a queued run. Every attempt reads the same request.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ pub(in crate::run) struct AcceptedRequest {
     /// The request without the input.
     pub(in crate::run) request: RunRequest,
     /// The input messages, with the ids assigned to them.
-    pub(in crate::run) input: Vec<Message>,
+    pub(in crate::run) input: Arc<[Message]>,
     /// The versions of the agents.
     pub(in crate::run) pinned: PinnedAgents,
 }

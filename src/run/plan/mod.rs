@@ -168,7 +168,7 @@ pub(super) async fn plan_again(
         session_id: base,
         is_awaited: false,
     };
-    plan_with(ctx, tenant, request, input, Some(pinned), continued).await
+    plan_with(ctx, tenant, request, input.to_vec(), Some(pinned), continued).await
 }
 
 async fn plan_with(
@@ -225,7 +225,7 @@ async fn plan_with(
     };
     check_unpublished(&request, answered.is_some())?;
     let added = answered.as_ref().map_or(0, |answered| answered.step.bytes());
-    let input = check_room(ctx, tenant, bundle, input, added).await?;
+    let input = check_room(ctx, tenant, bundle, input, added).await?.into();
     let pinned = PinnedAgents {
         agent: agent.version,
         agent_id: pinned.map_or_else(|| AgentId::generate(&*ctx.ids), |pinned| pinned.agent_id),

@@ -18,7 +18,6 @@ use crate::run::context::{ActiveRun, HeldLease, RunContext, RunSlot};
 use crate::run::execute::{conclude, execute};
 use crate::run::plan::{AcceptedRequest, Base, RunPlan, plan_again};
 use crate::run::refusal::Refusal;
-use crate::run::request::RunRequest;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_request, run_span};
 use agent::record::{RunControl, RunRecord};
 use board::LiveRun;
@@ -75,8 +74,8 @@ async fn attempt_leased(
     {
         return;
     }
-    let request = planned.as_ref().ok().map(Planned::request);
-    let live = match take_up(ctx, &leased, until, request).await {
+    let accepted = planned.as_ref().ok().map(Planned::accepted);
+    let live = match take_up(ctx, &leased, until, accepted).await {
         Ok(live) => Arc::new(live.with_result(caller)),
         Err(error) => {
             tracing::warn!(error = &error as &dyn Error, "a run can't be taken up");
@@ -126,7 +125,7 @@ async fn take_up(
     ctx: &Arc<RunContext>,
     leased: &LeasedRun,
     until: Timestamp,
-    request: Option<&RunRequest>,
+    accepted: Option<&AcceptedRequest>,
 ) -> Result<LiveEvents, StoreError> {
     let expires = ctx.process.leases.instant_of(until);
     let lease = leased.lease.clone();
@@ -140,6 +139,7 @@ async fn take_up(
     // No task watches the lease yet, so the lease bounds this step.
     let earlier = timeout_at(expires, persist_earlier_events(ctx, leased)).await;
     let last = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?;
+    let request = accepted.map(|accepted| &accepted.request);
     let echo = request.and_then(|request| request.echo.clone());
     let run = LiveRun::begun(leased.summary.clone())
         .with_echo(echo)
@@ -168,7 +168,11 @@ async fn take_up(
     let opening = ctx.board.run_open(&tenant, Arc::new(run.clone()), false);
     // Never fails, since only an exclusive run can conflict with others.
     let _ = opening.await;
-    Ok(LiveEvents::new(ctx, active, at_work, run).following(last, leased.is_taken_over))
+    let live = LiveEvents::new(ctx, active, at_work, run).following(last, leased.is_taken_over);
+    Ok(match accepted {
+        Some(accepted) => live.of_input(&accepted.input),
+        None => live,
+    })
 }
 
 /// Executes the run. Plans it again first, unless it was just accepted here.
@@ -310,13 +314,13 @@ enum Planned {
 
 impl Planned {
     fn request_id(&self) -> Option<&str> {
-        self.request().request_id.as_deref()
+        self.accepted().request.request_id.as_deref()
     }
 
-    fn request(&self) -> &RunRequest {
+    fn accepted(&self) -> &AcceptedRequest {
         match self {
-            Self::Before(plan) => plan.request(),
-            Self::Now(accepted) => &accepted.request,
+            Self::Before(plan) => &plan.accepted,
+            Self::Now(accepted) => accepted,
         }
     }
 }

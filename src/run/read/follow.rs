@@ -70,8 +70,8 @@ pub struct Follower {
     run_id: RunId,
     /// The cursor: the number of the last event that was passed on.
     after: u64,
-    /// Events after the cursor that were read and not passed on yet.
-    read: VecDeque<Arc<RunEvent>>,
+    /// Events after the cursor that were read and not passed on yet, with their weights.
+    read: VecDeque<(Arc<RunEvent>, usize)>,
     /// Whether the event at the cursor is the publication of the run's session.
     knows_session: bool,
     /// The event or run that may never come, and the instant at which the wait began.
@@ -241,14 +241,14 @@ impl Follower {
     /// Returns the next event or the end. Not cancel-safe: a cancelled call may lose an event.
     pub async fn next(&mut self) -> Option<Followed> {
         while !self.is_over {
-            if let Some(event) = self.read.pop_front() {
+            if let Some((event, weight)) = self.read.pop_front() {
                 if self.lacks_session(&event) {
                     // Reads both last events again from their source.
                     self.knows_session = true;
                     self.go_back_to(event.sequence - 1);
                     continue;
                 }
-                self.pass(&event).await;
+                self.pass(&event, weight).await;
                 return Some(Followed::Event(event));
             }
             // Both come before the read, so the read finds all earlier events. A later change wakes
@@ -267,7 +267,7 @@ impl Follower {
     }
 
     /// Moves the cursor to an event that is passed on.
-    async fn pass(&mut self, event: &RunEvent) {
+    async fn pass(&mut self, event: &RunEvent, weight: usize) {
         self.after = event.sequence;
         if event.payload.is_terminal() {
             self.is_over = true;
@@ -275,7 +275,7 @@ impl Follower {
             self.knows_session = matches!(event.payload, RunEventPayload::SessionCommitted { .. });
         }
         // Yields, since streams with many events would otherwise block the threads.
-        self.unyielded_bytes += event_weight(&event.payload);
+        self.unyielded_bytes += weight;
         if self.unyielded_bytes > YIELD_BYTES {
             self.unyielded_bytes = 0;
             yield_now().await;
@@ -370,11 +370,12 @@ impl Follower {
     fn hold(&mut self, events: Events) -> Step {
         let mut bytes = 0;
         for event in events {
-            bytes += event_weight(&event.payload);
+            let weight = event_weight(&event.payload);
+            bytes += weight;
             if bytes > BATCH_BYTES && !self.read.is_empty() {
                 break;
             }
-            self.read.push_back(event);
+            self.read.push_back((event, weight));
         }
         self.stall = None;
         self.pace.poll = POLLS.0;

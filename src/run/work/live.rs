@@ -14,6 +14,7 @@ use agent::state::{AgentState, StepExecution};
 use agent::{AgentEvent, EventSink};
 use board::LiveRun;
 use values::clock::Timestamp;
+use values::message::Message;
 use values::session::SessionHead;
 use values::usage::Usage;
 
@@ -25,6 +26,8 @@ pub(in crate::run) struct LiveEvents {
     /// Registers the run as active.
     _at_work: ActiveGuard,
     ctx: Arc<RunContext>,
+    /// The messages of the request.
+    input: Arc<[Message]>,
     state: Mutex<LiveState>,
 }
 
@@ -68,7 +71,24 @@ impl LiveEvents {
             active,
             _at_work: at_work,
             ctx: Arc::clone(ctx),
+            input: Arc::default(),
             state,
+        }
+    }
+
+    /// Sets the messages of the request.
+    #[must_use]
+    pub(in crate::run) fn of_input(mut self, input: &Arc<[Message]>) -> Self {
+        self.input = Arc::clone(input);
+        self
+    }
+
+    /// Returns the input of a run that has ended without a session; none for other runs.
+    pub(in crate::run) fn input_without_session(&self, ended: &RunSummary) -> Arc<[Message]> {
+        if ended.publishes && !ended.status.has_session() {
+            Arc::clone(&self.input)
+        } else {
+            Arc::default()
         }
     }
 
@@ -222,6 +242,7 @@ impl LiveEvents {
         {
             let mut state = self.state.lock();
             state.run.summary = record.summary.clone();
+            state.run.input = Arc::clone(&record.input);
             state.run.output.clone_from(&record.output);
             state.run.value.clone_from(&record.value);
             state.run.stop_signal.clone_from(&record.stop_signal);

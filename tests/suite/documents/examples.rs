@@ -67,6 +67,31 @@ async fn the_page_on_the_network_of_commands_shows_what_happens() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_that_poll_a_run_wait_while_it_is_queued() {
+    let Some(service) = Service::start(&[]).await else {
+        return;
+    };
+    for name in ["README.md", "docs/api.md"] {
+        let text = read(name);
+        let polling = text.lines().find_map(|line| line.strip_prefix("until curl "));
+        let (_, polling) = polling.and_then(|line| line.split_once(" | ")).unwrap();
+        let ends = polling.strip_suffix("; do sleep 1; done").unwrap();
+
+        let posting = "curl -sS http://127.0.0.1:8080/v1/runs -H 'content-type: application/json' -d";
+        let run = |mode| {
+            service.run(&format!(
+                r#"{posting} '{{"input": "Hello", "mode": "{mode}"}}' | {ends}"#
+            ))
+        };
+        assert!(run("sync").unwrap().contains(r#""status":"completed""#), "{name}");
+        assert!(
+            run("async").is_err(),
+            "{name}: a queued run passes for one that has ended"
+        );
+    }
+}
+
 async fn run_document(name: &str) {
     let text = read(name);
     let Some(service) = Service::start(&files(&text)).await else {

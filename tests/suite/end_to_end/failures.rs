@@ -20,12 +20,14 @@ on_every_store!(
     a_base_that_is_removed_meanwhile_fails_the_commit,
 );
 
-/// Checks that the run is readable as failed in the phase, and that it published nothing.
-async fn assert_failed(app: &TestApp, result: &Value, code: &str, phase: &str, sessions: usize) {
+/// Checks that the run is readable as failed in the phase, with its input, and that it published
+/// nothing.
+async fn assert_failed(app: &TestApp, result: &Value, input: &str, (code, phase): (&str, &str), sessions: usize) {
     assert_eq!(result["status"], "failed", "{result:#}");
     assert_members!(result["error"], {"code": code, "phase": phase});
     let run = app.get(&run_path(result, "")).await;
-    assert_members!(run, {"status": result["status"], "error": result["error"]});
+    assert_members!(run, {"status": result["status"], "error": result["error"], "input": result["input"]});
+    assert_members!(run, {"input/0/role": "user", "input/0/content/0/text": input});
     app.try_get(&session_path(result, ""))
         .await
         .assert_problem("session_not_committed");
@@ -39,7 +41,7 @@ async fn an_unreadable_base_fails_the_load(database: TestDatabase) {
     let root = app.run(None, "root").await;
     database.corrupt_segments().await;
     let result = app.run(root["session_id"].as_str(), "on").await;
-    assert_failed(&app, &result, "session_unreadable", "load", 1).await;
+    assert_failed(&app, &result, "on", ("session_unreadable", "load"), 1).await;
     assert_eq!(mock.asked(), 1);
     app.finish().await;
 }
@@ -48,7 +50,7 @@ async fn a_refusing_model_fails_the_execution(database: TestDatabase) {
     let mock = MockModel::start(|_| Reply::Status(401, json!({"error": {"message": "bad key"}}).to_string())).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let result = app.run(None, "hi").await;
-    assert_failed(&app, &result, "model_auth", "execute", 0).await;
+    assert_failed(&app, &result, "hi", ("model_auth", "execute"), 0).await;
     app.finish().await;
 }
 
@@ -61,7 +63,7 @@ async fn an_error_that_the_policy_forbids_fails_the_execution(database: TestData
     )
     .await;
     let result = app.run_with(json!({"agent": "strict", "input": "go"})).await;
-    assert_failed(&app, &result, "tool_failed", "execute", 0).await;
+    assert_failed(&app, &result, "go", ("tool_failed", "execute"), 0).await;
     app.finish().await;
 }
 
@@ -82,7 +84,7 @@ async fn a_store_that_is_gone_fails_the_commit(database: TestDatabase) {
     assert_eq!(live["status"], "failed", "the run is readable while the store is gone");
     outage.end().await;
     app.until_stored(result["run_id"].as_str().unwrap()).await;
-    assert_failed(&app, &result, "store_unavailable", "commit", 1).await;
+    assert_failed(&app, &result, "wait", ("store_unavailable", "commit"), 1).await;
 
     let again = app.run(root["session_id"].as_str(), "root").await;
     assert_eq!(again["status"], "completed");
@@ -149,7 +151,7 @@ async fn a_base_that_is_removed_meanwhile_fails_the_commit(database: TestDatabas
         };
         let (answer, ()) = tokio::join!(app.post("/v1/runs", &next), removing);
         let ended = app.ended(&answer.json()).await;
-        assert_failed(&app, &ended, "base_session_removed", "commit", 0).await;
+        assert_failed(&app, &ended, "wait", ("base_session_removed", "commit"), 0).await;
     }
     app.finish().await;
 }

@@ -187,14 +187,15 @@ async fn a_run_that_publishes_nothing_leaves_its_record(database: TestDatabase) 
     });
     let run = app.run_with(body.clone()).await;
     assert_members!(run, {"status": "completed", "session_id": null, "output_text": "echo: second"});
+    assert_eq!(base["input"], Value::Null, "the session has it");
     let request = mock.requests().pop().unwrap();
     assert_eq!(texts(&request["messages"]), ["first", "echo: first", "second"]);
     app.until_idle().await;
 
     let stored = app.get(&run_path(&run, "")).await;
     assert_members!(stored, {
-        "status": "completed", "session_id": null, "base_session_id": base["session_id"], "output": [],
-        "output_text": "", "finish_reason": "stop", "metadata": {"ticket": 7},
+        "status": "completed", "session_id": null, "base_session_id": base["session_id"], "input": null,
+        "output": [], "output_text": "", "finish_reason": "stop", "metadata": {"ticket": 7},
     });
     assert_eq!(stored["usage"], run["usage"]);
     assert_eq!(app.get(&run_path(&run, "/steps")).await["data"], json!([]));

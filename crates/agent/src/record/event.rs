@@ -99,7 +99,7 @@ impl RunEventPayload {
     }
 
     /// Returns the record of a terminal event.
-    pub fn record(&self) -> Option<&RunRecord> {
+    pub fn record(&self) -> Option<&Arc<RunRecord>> {
         match self {
             Self::Completed(record)
             | Self::Stopped(record)

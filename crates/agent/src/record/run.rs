@@ -166,9 +166,13 @@ pub struct RunSummary {
 /// A run with its output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// All but the output.
+    /// All but the input and the output.
     #[serde(flatten)]
     pub summary: RunSummary,
+    /// The messages of the request of a run that has ended without a session, which would have them;
+    /// none for a run that publishes nothing.
+    #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
+    pub input: Arc<[Message]>,
     /// The messages of the final step.
     pub output: Vec<Arc<Message>>,
     /// The value of the final response, if the response matches its response format.
@@ -225,6 +229,7 @@ impl RunRecord {
     pub fn without_output(summary: RunSummary) -> Self {
         Self {
             summary,
+            input: Arc::default(),
             output: Vec::new(),
             value: None,
             finish_reason: None,

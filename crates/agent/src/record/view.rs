@@ -82,9 +82,12 @@ pub struct RunSummaryView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunView {
-    /// All but the output.
+    /// All but the input and the output.
     #[serde(flatten)]
     summary: RunSummaryView,
+    /// The messages of the request of a run that failed or was cancelled; otherwise null, since the
+    /// session of the run has them. A run that publishes nothing keeps none.
+    input: Option<Arc<[Message]>>,
     /// The text of the final step.
     output_text: String,
     /// The messages of the final step.
@@ -166,6 +169,7 @@ impl From<RunRecord> for RunView {
             output_text: run.output_text(),
             required_action: is_waiting.then(|| RequiredActionView::new(&run.open_calls)).flatten(),
             summary: run.summary.into(),
+            input: (!run.input.is_empty()).then_some(run.input),
             output: run.output,
             output_value: run.value,
             finish_reason: run.finish_reason,

@@ -48,6 +48,7 @@ struct Reading<'a> {
 
 #[derive(Serialize)]
 struct WorkWriting<'a> {
+    input: &'a [Message],
     output: &'a [Arc<Message>],
     value: &'a Option<Value>,
     steps: &'a [Arc<StepRecord>],
@@ -57,6 +58,7 @@ struct WorkWriting<'a> {
 
 #[derive(Default, Deserialize)]
 struct Work {
+    input: Arc<[Message]>,
     output: Vec<Arc<Message>>,
     value: Option<Value>,
     steps: Vec<Arc<StepRecord>>,
@@ -69,6 +71,7 @@ struct Work {
 /// Encodes a run. If that fails, logs the error and returns `None`.
 pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
     let work = WorkWriting {
+        input: &run.input,
         output: &run.output,
         value: &run.value,
         steps: &run.steps,
@@ -99,6 +102,7 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
     let run = decode_summary(summary)?;
     let work = work.filter(|work| !work.is_empty());
     let Work {
+        input,
         output,
         value,
         steps,
@@ -106,6 +110,7 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
         echo,
     } = work.and_then(read).unwrap_or_default();
     Some(LiveRun {
+        input,
         output,
         value,
         open_calls,

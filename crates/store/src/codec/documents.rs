@@ -21,6 +21,8 @@ const EMPTY_OUTPUT: &[u8] = b"{}";
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct StoredOutput {
     #[serde(default)]
+    pub(crate) input: Arc<[Message]>,
+    #[serde(default)]
     pub(crate) messages: Vec<Arc<Message>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) value: Option<Value>,
@@ -37,6 +39,8 @@ pub(crate) struct StoredOutput {
 
 #[derive(Serialize)]
 struct OutputRef<'a> {
+    #[serde(skip_serializing_if = "<[Message]>::is_empty")]
+    input: &'a [Message],
     #[serde(skip_serializing_if = "<[Arc<Message>]>::is_empty")]
     messages: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +61,7 @@ pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Pa
     let is_usual =
         |reason: &&FinishReason| record.summary.status == RunStatus::Completed && **reason == FinishReason::Stop;
     let output = OutputRef {
+        input: &record.input,
         messages: if has_messages { &record.output } else { &[] },
         value: record.value.as_ref(),
         finish_reason: record.finish_reason.as_ref().filter(|reason| !is_usual(reason)),

@@ -317,6 +317,7 @@ impl TryFrom<RunRecordRow> for RunRecord {
         Ok(Self {
             finish_reason: stored.finish_reason.or(usual),
             summary,
+            input: stored.input,
             output,
             value: stored.value,
             stop_signal: stored.stop_signal,

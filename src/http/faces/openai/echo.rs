@@ -4,7 +4,7 @@
 //! run that another interface has started has no echo; then the defaults apply.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -14,48 +14,76 @@ use values::json::{Object, Value, json_length, json_length_within};
 /// The most bytes of an echo as JSON. The record of each run has its echo.
 pub(in crate::http) const MAX_ECHO: usize = 1 << 20;
 
-/// The fields of an echo without a request.
-static DEFAULTS: LazyLock<Object> = LazyLock::new(|| Echo::default().fields());
-
 /// The value of `include` that asks for encrypted reasoning.
 pub(in crate::http) const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
-/// The fields of a response that repeat its request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(in crate::http) struct Echo {
-    /// The model as the client has named it; empty if the run has no echo.
-    pub(in crate::http) model: String,
-    pub(in crate::http) previous_response_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::http) conversation: Option<ConversationId>,
-    pub(in crate::http) instructions: Option<String>,
-    pub(in crate::http) tools: Vec<Value>,
-    pub(in crate::http) tool_choice: Value,
-    pub(in crate::http) parallel_tool_calls: bool,
-    pub(in crate::http) text: Value,
-    pub(in crate::http) reasoning: ReasoningEcho,
-    pub(in crate::http) temperature: f64,
-    pub(in crate::http) top_p: f64,
-    pub(in crate::http) presence_penalty: f64,
-    pub(in crate::http) frequency_penalty: f64,
-    pub(in crate::http) top_logprobs: u32,
-    pub(in crate::http) max_output_tokens: Option<u64>,
-    pub(in crate::http) max_tool_calls: Option<u64>,
-    pub(in crate::http) truncation: String,
-    pub(in crate::http) store: bool,
-    pub(in crate::http) background: bool,
-    pub(in crate::http) service_tier: String,
-    pub(in crate::http) metadata: BTreeMap<String, String>,
-    pub(in crate::http) safety_identifier: Option<String>,
-    pub(in crate::http) prompt_cache_key: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::http) prompt_cache_retention: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::http) user: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::http) include: Vec<String>,
+/// Declares the echo: each field with the value that stands for a request without it.
+macro_rules! echo {
+    ($($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr;)*) => {
+        /// The fields of a response that repeat its request.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub(in crate::http) struct Echo {
+            $($(#[$attribute])* pub(in crate::http) $field: $type,)*
+        }
+
+        impl Default for Echo {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl Echo {
+            /// Returns the form that is stored with the run: the fields that differ from their
+            /// default.
+            pub(in crate::http) fn to_object(&self) -> Object {
+                let mut fields = Object::new();
+                $(if self.$field.ne(&DEFAULT.$field) {
+                    // Each of these types is a value of JSON.
+                    fields.insert(stringify!($field).to_owned(), json!(self.$field));
+                })*
+                fields
+            }
+        }
+    };
 }
+
+echo! {
+    /// The model as the client has named it; empty if the run has no echo.
+    model: String = String::new();
+    previous_response_id: Option<String> = None;
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<ConversationId> = None;
+    instructions: Option<String> = None;
+    tools: Vec<Value> = Vec::new();
+    tool_choice: Value = json!("auto");
+    parallel_tool_calls: bool = true;
+    text: Value = json!({"format": {"type": "text"}});
+    reasoning: ReasoningEcho = ReasoningEcho::default();
+    temperature: f64 = 1.0;
+    top_p: f64 = 1.0;
+    presence_penalty: f64 = 0.0;
+    frequency_penalty: f64 = 0.0;
+    top_logprobs: u32 = 0;
+    max_output_tokens: Option<u64> = None;
+    max_tool_calls: Option<u64> = None;
+    truncation: String = "disabled".to_owned();
+    store: bool = true;
+    background: bool = false;
+    service_tier: String = "default".to_owned();
+    metadata: BTreeMap<String, String> = BTreeMap::new();
+    safety_identifier: Option<String> = None;
+    prompt_cache_key: Option<String> = None;
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_retention: Option<String> = None;
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String> = None;
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<String> = Vec::new();
+}
+
+/// The echo of a run that another interface has started.
+static DEFAULT: LazyLock<Arc<Echo>> = LazyLock::new(Arc::default);
 
 /// The conversation of a response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,55 +99,7 @@ pub(in crate::http) struct ReasoningEcho {
     pub(in crate::http) summary: Option<String>,
 }
 
-impl Default for Echo {
-    fn default() -> Self {
-        Self {
-            model: String::new(),
-            previous_response_id: None,
-            conversation: None,
-            instructions: None,
-            tools: Vec::new(),
-            tool_choice: json!("auto"),
-            parallel_tool_calls: true,
-            text: json!({"format": {"type": "text"}}),
-            reasoning: ReasoningEcho::default(),
-            temperature: 1.0,
-            top_p: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
-            top_logprobs: 0,
-            max_output_tokens: None,
-            max_tool_calls: None,
-            truncation: "disabled".to_owned(),
-            store: true,
-            background: false,
-            service_tier: "default".to_owned(),
-            metadata: BTreeMap::new(),
-            safety_identifier: None,
-            prompt_cache_key: None,
-            prompt_cache_retention: None,
-            user: None,
-            include: Vec::new(),
-        }
-    }
-}
-
 impl Echo {
-    /// Returns the form that is stored with the run: the fields that differ from their default.
-    pub(in crate::http) fn to_object(&self) -> Object {
-        let mut fields = self.fields();
-        fields.retain(|name, value| DEFAULTS.get(name) != Some(value));
-        fields
-    }
-
-    fn fields(&self) -> Object {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(object)) => object,
-            // A struct of JSON values is always an object.
-            _ => Object::new(),
-        }
-    }
-
     /// Returns the largest field of an echo that is too large to be stored; `None` if it is not.
     pub(in crate::http) fn excess(&self) -> Option<String> {
         if json_length_within(self, MAX_ECHO).is_some() {
@@ -130,9 +110,10 @@ impl Echo {
         largest.map(|(field, _)| field)
     }
 
-    /// Reads the stored form. A part that can't be read has its default.
-    pub(in crate::http) fn of_stored(echo: Option<&Object>) -> Self {
-        echo.and_then(|echo| Self::deserialize(echo).ok()).unwrap_or_default()
+    /// Reads the stored form. A form that can't be read is that of a run without an echo.
+    pub(in crate::http) fn of_stored(echo: Option<&Object>) -> Arc<Self> {
+        let read = echo.and_then(|echo| Self::deserialize(echo).ok());
+        read.map_or_else(|| Arc::clone(&DEFAULT), Arc::new)
     }
 
     /// Returns whether the response has encrypted reasoning.
@@ -162,8 +143,8 @@ mod tests {
         let stored = echo.to_object();
         let expected = json!({"model": "support", "tool_choice": echo.tool_choice, "include": echo.include});
         assert_eq!(Value::Object(stored.clone()), expected);
-        assert_eq!(Echo::of_stored(Some(&stored)), echo);
-        assert_eq!(Echo::of_stored(None), Echo::default());
+        assert_eq!(*Echo::of_stored(Some(&stored)), echo);
+        assert_eq!(*Echo::of_stored(None), Echo::default());
         assert!(echo.encrypts_reasoning() && !echo.is_json());
     }
 

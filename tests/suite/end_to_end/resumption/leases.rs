@@ -247,6 +247,7 @@ async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) 
         world.expire_leases().await;
         let ended = second.ended(&run).await;
         assert_members!(ended, {"status": status, "step_count": 1, "usage/total_tokens": 15});
+        assert_members!(ended, {"input/0/content/0/text": "go"});
         second.finish().await;
     }
     board.close().await;

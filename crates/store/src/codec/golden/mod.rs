@@ -42,7 +42,7 @@ macro_rules! journal_kind {
     };
 }
 
-const KINDS: [Kind; 21] = [
+const KINDS: [Kind; 22] = [
     Kind {
         name: "messages",
         newest: SEGMENT_VERSION,
@@ -92,6 +92,12 @@ const KINDS: [Kind; 21] = [
             assert_eq!((read.messages, read.stop_signal), (Vec::new(), None));
             assert_eq!(read.value, fixtures::record().value);
         },
+    },
+    Kind {
+        name: "run_output_failed",
+        newest: RUN_VERSION,
+        encode: || encode_output(&fixtures::failed_record(), true).unwrap(),
+        check: |stored| assert_eq!(decode_output(stored).unwrap().input, fixtures::failed_record().input),
     },
     Kind {
         name: "run_output_waiting",

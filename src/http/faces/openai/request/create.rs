@@ -1,5 +1,7 @@
 //! The body of `POST /v1/responses`.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::fields::{Fields, decode, unsupported};
@@ -42,7 +44,7 @@ pub(in crate::http) struct CreateResponse {
     /// Whether the response is a stream.
     pub(in crate::http) streams: bool,
     /// The request as a response shows it.
-    pub(in crate::http) echo: Echo,
+    pub(in crate::http) echo: Arc<Echo>,
     generation: Generation,
 }
 
@@ -107,7 +109,7 @@ impl CreateResponse {
             previous,
             conversation,
             streams,
-            echo,
+            echo: Arc::new(echo),
             generation,
         })
     }

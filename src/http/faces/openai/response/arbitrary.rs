@@ -35,10 +35,10 @@ impl Case {
         }
     }
 
-    pub(super) fn echo(&self) -> Echo {
+    pub(super) fn echo(&self) -> Arc<Echo> {
         let format = if self.run.is_json { "json_object" } else { "text" };
         let answers = !self.run.answers.is_empty();
-        Echo {
+        Arc::new(Echo {
             model: "support".to_owned(),
             previous_response_id: answers.then(|| format!("resp_{}", RUN.replace('-', ""))),
             text: json!({"format": {"type": format}}),
@@ -46,7 +46,7 @@ impl Case {
             background: self.run.takeover.is_some(),
             include: self.seals.then(|| ENCRYPTED_REASONING.to_owned()).into_iter().collect(),
             ..Echo::default()
-        }
+        })
     }
 
     pub(super) fn settings(&self) -> ResponseSettings {

@@ -1,5 +1,7 @@
 //! The response object.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::items::OutputItem;
@@ -30,7 +32,7 @@ pub(in crate::http) struct ResponseObject {
     output: Vec<OutputItem>,
     usage: Option<ResponseUsage>,
     #[serde(flatten)]
-    echo: Echo,
+    echo: Arc<Echo>,
     agent_runtime: RuntimeDetails,
 }
 
@@ -71,7 +73,7 @@ struct RuntimeDetails {
 pub(in crate::http) fn response_of(
     record: &RunRecord,
     turn: &Turn,
-    echo: &Echo,
+    echo: &Arc<Echo>,
     settings: &ResponseSettings,
 ) -> ResponseObject {
     let projection = Projection {
@@ -98,7 +100,7 @@ pub(in crate::http) fn output_items(messages: &RunMessages, settings: &ResponseS
 
 impl ResponseObject {
     /// Makes the response of a run that has begun. It depends on nothing that changes later.
-    pub(super) fn begun(run: &RunSummary, status: ResponseStatus, echo: &Echo) -> Self {
+    pub(super) fn begun(run: &RunSummary, status: ResponseStatus, echo: &Arc<Echo>) -> Self {
         Self {
             id: response_id(run.run_id),
             object: "response",
@@ -120,7 +122,7 @@ impl ResponseObject {
     }
 
     /// Makes the response of a stream that ends before its run.
-    pub(super) fn dropped(run: &RunSummary, failure: Failure<'_>, echo: &Echo) -> Self {
+    pub(super) fn dropped(run: &RunSummary, failure: Failure<'_>, echo: &Arc<Echo>) -> Self {
         Self {
             error: Some(ResponseError::of_failure(failure)),
             ..Self::begun(run, ResponseStatus::Failed, echo)
@@ -128,7 +130,7 @@ impl ResponseObject {
     }
 
     /// Makes the response of a run with its items.
-    pub(super) fn of_record(record: &RunRecord, output: Vec<OutputItem>, echo: &Echo) -> Self {
+    pub(super) fn of_record(record: &RunRecord, output: Vec<OutputItem>, echo: &Arc<Echo>) -> Self {
         let run = &record.summary;
         let status = status_of(record);
         let begun = Self::begun(run, status, echo);
@@ -159,10 +161,10 @@ impl ResponseObject {
 }
 
 /// Returns the echo of a run. Without a request of this protocol, the model is the agent.
-fn named(echo: &Echo, run: &RunSummary) -> Echo {
-    let mut echo = echo.clone();
+fn named(echo: &Arc<Echo>, run: &RunSummary) -> Arc<Echo> {
+    let mut echo = Arc::clone(echo);
     if echo.model.is_empty() {
-        echo.model.clone_from(&run.agent);
+        Arc::make_mut(&mut echo).model.clone_from(&run.agent);
     }
     echo
 }

@@ -30,7 +30,7 @@ pub(in crate::http) struct ResponseSettings {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Projection<'a> {
     pub(super) run_id: RunId,
-    pub(super) echo: &'a Echo,
+    pub(super) echo: &'a Arc<Echo>,
     pub(super) settings: &'a ResponseSettings,
 }
 

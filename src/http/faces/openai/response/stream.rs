@@ -6,6 +6,8 @@
 //! What is written can't be taken back: after a takeover, the item in progress ends as incomplete,
 //! and only the last event has what is true.
 
+use std::sync::Arc;
+
 use super::events::WireEvent;
 use super::object::ResponseObject;
 use super::projection::{Projection, ResponseSettings};
@@ -20,7 +22,7 @@ use agent::record::{RunEvent, RunRecord, RunSummary};
 #[derive(Debug)]
 pub(in crate::http) struct ResponseStream {
     settings: ResponseSettings,
-    echo: Echo,
+    echo: Arc<Echo>,
     /// The run before its first event.
     run: RunSummary,
     reader: TurnReader,
@@ -29,7 +31,7 @@ pub(in crate::http) struct ResponseStream {
 
 impl ResponseStream {
     /// Makes the stream of a run, for all of its events.
-    pub(in crate::http) fn new(settings: ResponseSettings, echo: Echo, run: RunSummary) -> Self {
+    pub(in crate::http) fn new(settings: ResponseSettings, echo: Arc<Echo>, run: RunSummary) -> Self {
         Self {
             settings,
             echo,
@@ -89,7 +91,7 @@ impl ResponseStream {
 pub(in crate::http) fn stream_of_stored(
     record: &RunRecord,
     turn: &Turn,
-    echo: &Echo,
+    echo: &Arc<Echo>,
     settings: &ResponseSettings,
 ) -> Vec<WireEvent> {
     let mut writer = EventWriter::default();

@@ -1,5 +1,7 @@
 //! Streams and responses of random runs, and of some that are not random.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -77,7 +79,7 @@ proptest! {
     }
 }
 
-fn new_stream(case: &Case, echo: Echo) -> ResponseStream {
+fn new_stream(case: &Case, echo: Arc<Echo>) -> ResponseStream {
     let run = serde_json::from_value(summary("running")).unwrap();
     ResponseStream::new(case.settings(), echo, run)
 }
@@ -125,7 +127,7 @@ fn a_response_has_every_field_of_the_specification() {
     let case = case(vec![step(&[(Kind::Text, "a")], &[])], End::Completed);
     let stored = case.run.make().stored;
     let turn = Turn::of_stored(&stored);
-    let response = to_value(response_of(&stored.record, &turn, &Echo::default(), &case.settings())).unwrap();
+    let response = to_value(response_of(&stored.record, &turn, &Arc::default(), &case.settings())).unwrap();
     let fields = "id object created_at completed_at status incomplete_details model previous_response_id instructions \
                   output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty \
                   frequency_penalty top_logprobs temperature reasoning usage max_output_tokens max_tool_calls store \
@@ -425,7 +427,7 @@ fn an_approved_call_names_its_request_and_results_of_the_caller_are_no_output() 
     record["output"] = json!([]);
     let answered = answered_step(&made);
     // A request that continues a conversation does not name the response.
-    let echo = Echo::default();
+    let echo = Arc::<Echo>::default();
     let events = answered_events(&answered["step_id"], &record);
     let stored = RunMessages {
         record: serde_json::from_value(record).unwrap(),
