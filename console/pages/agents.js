@@ -115,22 +115,22 @@ const factsOf = (agent) => ({
 });
 
 /**
- * The versions that are stored. An older one opens as its difference to the current one.
+ * The versions that are stored. Another one opens as its difference to the current one.
  * @param {{ path: string, agent: any }} properties
  */
 function Versions({ path, agent }) {
   const list = useList(`${path}/versions`, VERSIONS);
-  const older = list.rows.filter(({ version }) => version !== agent.version);
-  if (!older.length && !list.next && !list.problem) return null;
-  return html`<section class="card" aria-label="Versions"><header><h2>Older versions</h2>
-      <span class="muted">and what has changed since</span></header>
+  const others = list.rows.filter(({ version }) => version !== agent.version);
+  if (!others.length && !list.next && !list.problem) return null;
+  return html`<section class="card" aria-label="Versions"><header><h2>Other versions</h2>
+      <span class="muted">and how they differ from the current one</span></header>
     <div class="pad"><${ProblemBox} problem=${list.problem} />
-      ${older.map((old) => html`<${Version} key=${old.version} old=${old} agent=${agent} />`)}
+      ${others.map((old) => html`<${Version} key=${old.version} old=${old} agent=${agent} />`)}
       <${More} list=${list} /></div></section>`;
 }
 
 /**
- * An older version. One at a time is open, and a closed one draws no differences.
+ * Another version. One at a time is open, and a closed one draws no differences.
  * @param {{ old: any, agent: any }} properties
  */
 function Version({ old, agent }) {

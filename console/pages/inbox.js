@@ -45,12 +45,28 @@ async function readCalls(path, stop) {
   return list;
 }
 
-export function Inbox() {
+/** Reads a list, and again when it may have changed, but not before the read at work has ended. */
+function useCalls({ path, read = get }) {
   const [version, setVersion] = useState(0);
-  useEffect(() => onCallsChange(() => setVersion((old) => old + 1)), []);
+  const reads = useRef({ atWork: 0, isStale: false }).current;
+  const readAgain = () => {
+    reads.isStale = reads.atWork > 0;
+    if (!reads.isStale) setVersion((old) => old + 1);
+  };
+  useEffect(() => onCallsChange(readAgain), []);
+  return useRead(path, version, async (...request) => {
+    reads.atWork += 1;
+    return read(...request).finally(() => {
+      reads.atWork -= 1;
+      if (reads.isStale) readAgain();
+    });
+  });
+}
+
+export function Inbox() {
   const { query } = address.value;
   const show = LISTS[query.get('show') ?? 'open'] ?? LISTS.open;
-  const list = useRead(show.path, version, show.read);
+  const list = useCalls(show);
   /** @type {Item[]} */
   const items = (list.value?.data ?? []).map(show === LISTS.answered ? answeredItem : openItem).sort(byDeadline);
   const id = query.get('at');
@@ -59,7 +75,8 @@ export function Inbox() {
   const held = useRef(items[at]);
   if (at >= 0) held.current = items[at];
   const selected = held.current?.id === id ? held.current : null;
-  const isGone = id && at < 0 && list.value && show.read;
+  const isAbsent = id && at < 0 && list.value;
+  const isGone = isAbsent && show.read && !list.value.next_cursor;
   useLayoutEffect(() => {
     if (!id && items.length) setQuery({ at: items[0].id });
   });
@@ -109,7 +126,7 @@ export function Inbox() {
     <div class="body"><${ProblemBox} problem=${list.problem} />
       <${Several} key=${show.path} runs=${marked.map(({ run }) => run)} onClose=${() => setMarked([])}
         onEnd=${({ run_id: run }) => setMarked((old) => old.filter((item) => item.id !== run))} />
-      ${isGone && html`<${Gone} key=${id} run=${id} />`}
+      ${isAbsent && html`<${Absent} key=${id} run=${id} />`}
       ${selected && !isMarked(selected) && html`<${Selected} key=${selected.id} item=${selected} isGone=${isGone} />`}
       ${!id && !list.isReading && html`<${Nothing} />`}</div></div><//>`;
 }
@@ -140,13 +157,14 @@ const byDeadline = (a, b) => (a.isOpen ? Date.parse(a.run.expires_at) - Date.par
 /** @param {{ of: string }} properties */
 const Deadline = ({ of }) => html`expires in ${span(Date.parse(of) - useClock())}`;
 
-/** Says that a call has left the list. @param {{ run: string }} properties */
-function Gone({ run }) {
+/** Says why a call is not in the list. @param {{ run: string }} properties */
+function Absent({ run }) {
   const { value: record, problem } = useRead(`/v1/runs/${run}`);
-  const next = record?.answer_run_id;
-  return html`<p class="note" role="status">This call is no longer open. ${next && 'It was answered. '}
-    <a class="link" href=${`/console/runs/${next ?? run}`}>Open the run${next && ' that goes on'}</a></p>
-    <${ProblemBox} problem=${problem} />`;
+  if (!record) return html`<${ProblemBox} problem=${problem} />`;
+  const next = record.answer_run_id;
+  const why = record.status === 'waiting' ? 'This call is not in this list.' : 'This call is no longer open.';
+  return html`<p class="note" role="status">${why} ${next && 'It was answered. '}
+    <a class="link" href=${`/console/runs/${next ?? run}`}>Open the run${next && ' that goes on'}</a></p>`;
 }
 
 /** @param {{ item: Item, isGone: boolean }} properties */

@@ -43,7 +43,7 @@ export function RunActs({ run, onProblem }) {
       <div class="acts">${cancel}</div><//>`}`;
 }
 
-const NO_INPUT = 'The run has no input. If it answered calls, answer them again from the run that waits.';
+const NO_INPUT = 'The input of this run is not kept: it answered calls, its agent has hooks, or it was lost.';
 
 /** Reads the input of a run: kept with it, or the first messages that it has added to its base. @param {Run} run */
 async function readInput(run) {

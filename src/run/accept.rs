@@ -64,7 +64,9 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
                     ctx.publish_queued(&plan.tenant, &run.summary);
                 }
             }
-            let answering = run.answer.is_some().then(|| (plan.tenant.clone(), run.summary.run_id));
+            let answering = run
+                .answer
+                .map(|answer| (plan.tenant.clone(), answer.run_id, run.summary.run_id));
             if let Some(interrupted) = interrupted {
                 interrupt(&ctx, &plan.tenant, interrupted);
             }
@@ -76,8 +78,8 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
                 _ => handle,
             };
             // Last, since it asks the store.
-            if let Some((tenant, run_id)) = answering {
-                ctx.publish_answered(&tenant, run_id).await;
+            if let Some((tenant, other, by)) = answering {
+                ctx.publish_answered(&tenant, other, by).await;
             }
             Ok(handle)
         }

@@ -55,7 +55,7 @@ test('the pages of a store with everything', LIMIT, async (t) => {
   }
 });
 
-test('an older version of an agent opens as its difference', LIMIT, async () => {
+test('another version of an agent opens as its difference', LIMIT, async () => {
   const page = await browser.open('/console/agents/editor');
   const versions = page.getByRole('region', { name: 'Versions' });
   await versions.locator('summary').getByText('description, system_prompt').waitFor();

@@ -66,7 +66,7 @@ pub enum ChangesLost {
     Lag,
     /// A process could not reach the others, or did not know a change.
     #[error("changes may be lost")]
-    Outage,
+    Gap,
 }
 
 /// Reads the changes of a tenant.
@@ -109,7 +109,7 @@ impl ChangeReader {
     pub async fn next(&mut self) -> Result<TenantChange, ChangesLost> {
         self.changes.recv().await.map_err(|error| match error {
             RecvError::Lagged(_) => ChangesLost::Lag,
-            RecvError::Closed => ChangesLost::Outage,
+            RecvError::Closed => ChangesLost::Gap,
         })
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         let mut early = feeds.subscribe(&tenant);
         feeds.interrupt();
         let mut late = feeds.subscribe(&tenant);
-        assert_eq!(early.next().now_or_never(), Some(Err(ChangesLost::Outage)));
+        assert_eq!(early.next().now_or_never(), Some(Err(ChangesLost::Gap)));
         drop(early);
         let change = removed();
         feeds.publish(&tenant, &change);

@@ -129,7 +129,8 @@ pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, P
 /// Estimates the memory of a response with a run: twice its texts, and their JSON. Zero for a small
 /// run.
 fn cost(run: &RunRecord) -> usize {
-    let bytes = 2 * json_length(&run.output) + json_length(&run.value) + 2 * json_length(&run.open_calls);
+    let messages = json_length(&run.input) + json_length(&run.output);
+    let bytes = 2 * messages + json_length(&run.value) + 2 * json_length(&run.open_calls);
     if bytes <= SMALL { 0 } else { 2 * bytes }
 }
 

@@ -22,20 +22,40 @@ impl RunContext {
         self.board.change_publish(tenant, change);
     }
 
-    /// Publishes that a run answers the open calls of another one. A fork may answer none.
-    pub(in crate::run) async fn publish_answered(&self, tenant: &TenantId, by: RunId) {
-        let answered = self.store.run_lookup_by_answer(tenant, by).await;
-        if let Some(run) = known(answered) {
-            self.board.change_publish(tenant, TenantChange::of_run(&run));
-        }
+    /// Publishes that the run `by` answers the open calls of another one. A fork may answer none. If
+    /// the store can't say so now, readers look at the other one for nothing.
+    pub(in crate::run) async fn publish_answered(&self, tenant: &TenantId, other: RunId, by: RunId) {
+        let change = match self.store.run_lookup_by_answer(tenant, by).await {
+            Ok(Some(answered)) => TenantChange::of_run(&answered),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn Error, "what a run has answered can't be read");
+                TenantChange::Run {
+                    run_id: other,
+                    status: RunStatus::Answered,
+                    session_id: None,
+                    thread: None,
+                }
+            }
+        };
+        self.board.change_publish(tenant, change);
     }
 
     /// Publishes that the calls of a run are open again, since the run that was to answer them has
     /// ended without a session. The store had the waiting run as `answered` before.
     pub(in crate::run) fn publish_reopened(&self, tenant: &TenantId, answered: Result<Option<RunSummary>, StoreError>) {
-        if let Some(mut run) = known(answered) {
-            run.status = RunStatus::Waiting;
-            self.board.change_publish(tenant, TenantChange::of_run(&run));
+        match answered {
+            Ok(Some(mut run)) => {
+                run.status = RunStatus::Waiting;
+                self.board.change_publish(tenant, TenantChange::of_run(&run));
+            }
+            Ok(None) => (),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "the change of a waiting run is not published"
+                );
+            }
         }
     }
 
@@ -79,13 +99,4 @@ impl RunContext {
         self.board
             .change_publish(tenant, TenantChange::ThreadRemoved { thread });
     }
-}
-
-/// Returns the run whose calls are answered; `None` with a warning if it can't be read.
-fn known(answered: Result<Option<RunSummary>, StoreError>) -> Option<RunSummary> {
-    answered.unwrap_or_else(|error| {
-        let error = &error as &dyn Error;
-        tracing::warn!(error, "the change of a waiting run is not published");
-        None
-    })
 }

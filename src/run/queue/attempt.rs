@@ -247,7 +247,7 @@ async fn answer_calls(ctx: &RunContext, leased: &LeasedRun, plan: &RunPlan) -> R
     let Lease { tenant, run_id, .. } = &leased.lease;
     let rival = ctx.store.run_answer(tenant, answer.run_id, *run_id).await?;
     if rival.is_none() {
-        ctx.publish_answered(tenant, *run_id).await;
+        ctx.publish_answered(tenant, answer.run_id, *run_id).await;
     }
     Ok(rival.filter(|_| !answer.is_fork))
 }

@@ -57,6 +57,6 @@ impl ChangeFollower {
 fn reason_of(lost: ChangesLost) -> &'static str {
     match lost {
         ChangesLost::Lag => "the reader is too slow: changes are missing",
-        ChangesLost::Outage => "the replicas could not reach each other: changes may be missing",
+        ChangesLost::Gap => "changes of other replicas may be missing",
     }
 }

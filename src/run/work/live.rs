@@ -83,13 +83,9 @@ impl LiveEvents {
         self
     }
 
-    /// Returns the input of a run that has ended without a session; none for other runs.
-    pub(in crate::run) fn input_without_session(&self, ended: &RunSummary) -> Arc<[Message]> {
-        if ended.publishes && !ended.status.has_session() {
-            Arc::clone(&self.input)
-        } else {
-            Arc::default()
-        }
+    /// Returns the messages of the request, as they were before hooks; none if it can't be read.
+    pub(in crate::run) fn input(&self) -> &Arc<[Message]> {
+        &self.input
     }
 
     /// Sets the channel that sends the result to the caller, if one waits.

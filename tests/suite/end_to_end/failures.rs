@@ -15,6 +15,7 @@ use crate::support::test_app::{TestApp, run_path, session_path};
 on_every_store!(
     an_unreadable_base_fails_the_load,
     a_refusing_model_fails_the_execution,
+    a_failed_run_keeps_nothing_that_hooks_may_remove,
     an_error_that_the_policy_forbids_fails_the_execution,
     a_store_that_is_gone_fails_the_commit,
     a_base_that_is_removed_meanwhile_fails_the_commit,
@@ -51,6 +52,22 @@ async fn a_refusing_model_fails_the_execution(database: TestDatabase) {
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let result = app.run(None, "hi").await;
     assert_failed(&app, &result, "hi", ("model_auth", "execute"), 0).await;
+    app.finish().await;
+}
+
+async fn a_failed_run_keeps_nothing_that_hooks_may_remove(database: TestDatabase) {
+    let mock = MockModel::start(|_| Reply::Status(401, json!({"error": {"message": "bad key"}}).to_string())).await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let redaction = json!({"name": "redaction", "config": {"patterns": [{"name": "key", "regex": "sk-[0-9]+"}]}});
+    app.put_agent("discreet", json!({"model": "mock/m", "hooks": [redaction]}))
+        .await;
+    let request = json!({"agent": "discreet", "input": "My key is sk-4711."});
+    let result = app.run_with(request.clone()).await;
+    assert_members!(result, {"status": "failed", "input": null});
+    assert_members!(app.get(&run_path(&result, "")).await, {"status": "failed", "input": null});
+    let events = app.stream(request).await;
+    assert_eq!(events.last().unwrap()["type"], "run.failed");
+    assert!(!json!(events).to_string().contains("4711"), "{events:#?}");
     app.finish().await;
 }
 

@@ -86,7 +86,8 @@ pub struct RunView {
     #[serde(flatten)]
     summary: RunSummaryView,
     /// The messages of the request of a run that failed or was cancelled; otherwise null, since the
-    /// session of the run has them. A run that publishes nothing keeps none.
+    /// session of the run has them. Also null if the run publishes nothing, if its agent has hooks,
+    /// which may remove what must not be stored, and if its request can't be read.
     input: Option<Arc<[Message]>>,
     /// The text of the final step.
     output_text: String,

@@ -17,7 +17,7 @@ use values::session::OpenCall;
 /// The version that this code writes, and the newest version that it reads.
 const VERSION: u32 = 1;
 
-/// The most bytes of a run's steps and output that are shared. For larger ones, other replicas see
+/// The most bytes of a run's steps, input and output that are shared. For larger ones, other replicas see
 /// only the summary. A larger value could exceed the timeout of each write, so that no run would be
 /// shared any more.
 const MAX_WORK_BYTES: usize = 1 << 20;
@@ -57,14 +57,13 @@ struct WorkWriting<'a> {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Work {
     input: Arc<[Message]>,
     output: Vec<Arc<Message>>,
     value: Option<Value>,
     steps: Vec<Arc<StepRecord>>,
-    #[serde(default)]
     open_calls: Vec<OpenCall>,
-    #[serde(default)]
     echo: Option<Arc<Object>>,
 }
 

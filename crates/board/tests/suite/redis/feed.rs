@@ -85,7 +85,7 @@ async fn a_reader_that_may_have_missed_changes_in_an_outage_gets_an_error() {
     server.stop();
     here.change_publish(&tenant, probe());
     server.restart();
-    assert_eq!(next(&mut reader).await, Err(ChangesLost::Outage));
+    assert_eq!(next(&mut reader).await, Err(ChangesLost::Gap));
     let mut reader = reached(&there, &here, &tenant).await;
     let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_reader_gets_an_error_for_changes_that_cannot_be_read() {
     let mut reader = reached(&there, &here, &tenant).await;
     let receivers = server.command(&["PUBLISH", "agent-runtime:feed", "[]"]);
     assert_ne!(receivers, ":0");
-    assert_eq!(next(&mut reader).await, Err(ChangesLost::Outage));
+    assert_eq!(next(&mut reader).await, Err(ChangesLost::Gap));
     let mut reader = reached(&there, &here, &tenant).await;
     let run = new_run(None);
     open(&here, &tenant, &run, false).await.unwrap();
