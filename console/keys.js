@@ -31,17 +31,23 @@ export function useKeys(own) {
   });
 }
 
-/** Whether an event belongs to a field or to a dialog. @param {KeyboardEvent} event */
-function isTyping(event) {
-  return event.target instanceof Element && !!event.target.closest('input, textarea, select, dialog');
-}
+/** What takes a key for itself, wherever the focus is in it. */
+const FIELDS = 'input, textarea, select, dialog';
+const PRESSED = 'a, button, summary';
+const SCROLLED = '[tabindex="0"]:not([role="tree"], [role="listbox"])';
+const OWN = { Enter: PRESSED, Space: `${PRESSED}, ${SCROLLED}`, Left: SCROLLED, Right: SCROLLED };
+
+/** Whether an element takes a key for itself. @param {EventTarget | null} target @param {string} key */
+const isTaken = (target, key) =>
+  target instanceof Element && !!target.closest(OWN[key] ? `${FIELDS}, ${OWN[key]}` : FIELDS);
 
 /** Listens to the keys of the page. */
 export function startKeys() {
   addEventListener('keydown', (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-    if (event.key.length === 1 && !letters.value) return;
-    const keys = first ? `${first} ${event.key}` : event.key;
+    const key = event.key.replace(/^Arrow/, '').replace(' ', 'Space');
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target, key)) return;
+    if (key.length === 1 && !letters.value) return;
+    const keys = first ? `${first} ${key}` : key;
     const binding = bindings.value.findLast((one) => one.keys === keys);
     first = !binding && bindings.value.some((one) => one.keys.startsWith(`${keys} `)) ? keys : '';
     if (!binding) return;

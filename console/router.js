@@ -2,6 +2,7 @@
 // The address of the page. Links are plain links, so they open in new tabs, too.
 
 import { signal } from '@preact/signals';
+import { useLayoutEffect } from 'preact/hooks';
 import { changeQuery } from './logic/urlstate.js';
 
 const read = () => ({ path: location.pathname, search: location.search, query: new URLSearchParams(location.search) });
@@ -10,6 +11,20 @@ const read = () => ({ path: location.pathname, search: location.search, query: n
 export const address = signal(read());
 /** Whether this page is not the first one, so that its heading takes the focus. */
 export const hasMoved = signal(false);
+/** Whether the page has a text that is lost when it is left. */
+let hasText = false;
+
+/** Asks before the page is left, as long as a text on it was changed. @param {boolean} isChanged */
+export function useUnsaved(isChanged) {
+  useLayoutEffect(() => {
+    hasText = isChanged;
+    return () => void (hasText = false);
+  }, [isChanged]);
+}
+
+/** @param {string} path */
+const mayGo = (path) =>
+  !hasText || path === address.value.path || confirm('Leave the page? What you have changed is not stored.');
 
 function move() {
   const isSamePage = address.value.path === location.pathname;
@@ -21,6 +36,7 @@ function move() {
 
 /** Goes to an address of the console. @param {string} url */
 export function go(url, replace = false) {
+  if (!mayGo(new URL(url, location.href).pathname)) return;
   history[replace ? 'replaceState' : 'pushState'](null, '', url);
   move();
 }
@@ -30,7 +46,11 @@ export const setQuery = (changes) => go(location.pathname + changeQuery(location
 
 /** Follows links of the console without loading the page again. */
 export function startRouter() {
-  addEventListener('popstate', move);
+  addEventListener('popstate', () => {
+    if (mayGo(location.pathname)) move();
+    else history.pushState(null, '', address.value.path + address.value.search);
+  });
+  addEventListener('beforeunload', (event) => hasText && event.preventDefault());
   addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
     if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin) return;

@@ -33,7 +33,6 @@ export function Shell() {
   const route = routeOf(path);
   useKeys([
     { keys: '?', does: 'Show the keys', run: () => (showsKeys.value = true) },
-    { keys: '/', does: 'Search', run: () => focusNew(document.querySelector('input[type=search]')) },
     ...SECTIONS.map(({ key, name, path: to }) => ({ keys: `g ${key}`, does: `Go to ${name}`, run: () => go(to) })),
   ]);
   if (needsKey.value) return html`<${Login} />`;

@@ -55,6 +55,8 @@ export interface Run {
   completed_at: string | null;
   duration_ms: number | null;
   required_action?: { calls: OpenCall[] } | null;
+  /** What the run was started with, if it is kept. */
+  input?: { role: string; name: string | undefined; content: Part[] }[];
 }
 
 /** A content part of a message. Which fields it has depends on its type. */

@@ -9,7 +9,7 @@ const isWritable = (version) => !version || (version.kind === 'file' && !!versio
 
 /**
  * Whether a choice between both sides can be made here.
- * @param {Conflict} conflict @param {Map<string, FileChange>} files The differences, mine on the left.
+ * @param {Conflict} conflict @param {Map<string, FileChange>} files The differences, theirs on the left.
  */
 export function canSettle({ part, name }, files) {
   const file = files.get(name);
@@ -36,5 +36,5 @@ export function choicesOf(conflicts, files, chosen) {
   const take = (side, version) => settled
     .filter(({ name }) => chosen[name] === side)
     .flatMap((conflict) => write(conflict, files.get(conflict.name)?.[version]));
-  return { onMine: take('theirs', 'right'), onTheirs: take('mine', 'left') };
+  return { onMine: take('theirs', 'left'), onTheirs: take('mine', 'right') };
 }

@@ -112,8 +112,9 @@ function addStep(rows, step, hasRows, openCalls) {
 /** The title of a step: what the agent said, else what it did. @param {Step} step */
 export function titleOf(step) {
   const names = step.calls.map((call) => call.name).join(', ');
-  const failure = step.errors[0]?.message;
-  return firstLine(step.text) || names || (failure && firstLine(failure)) || (step.isLive ? 'Thinking…' : 'No words');
+  const [failure] = step.errors;
+  const other = step.isLive ? 'Thinking…' : 'No words';
+  return firstLine(step.text) || names || (failure ? `Failed: ${failure.code}` : other);
 }
 
 /**
@@ -165,7 +166,7 @@ function retriesOf({ start, first, think, end, attempts }) {
 
 /** How much of the width a break takes, and how much the bars take: the rest is for labels. */
 const BREAK = 0.04;
-const WIDTH = 0.9;
+const WIDTH = 0.82;
 /** Distances between ticks, in milliseconds. */
 const STEPS = [
   1, 5, 10, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 144e5, 864e5,

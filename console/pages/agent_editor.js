@@ -8,6 +8,7 @@ import { changedFields, definitionOf, locate, parseDefinition, write } from '../
 import { plain } from '../logic/text.js';
 import { FileBox } from '../parts/payload.js';
 import { Act, Button, Dialog, ProblemBox, Requests, useRead } from '../parts/ui.js';
+import { useUnsaved } from '../router.js';
 
 /** @import { Fault } from '../logic/definition.js' */
 
@@ -24,6 +25,7 @@ export function Editor({ path, definition, version, onStored }) {
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const [isStoring, setStoring] = useState(false);
   const { value, fault } = parseDefinition(text);
+  useUnsaved(text !== start);
   const refused = value ? (problem?.document?.errors ?? []).map((error) => locate(value, error)) : [];
   const onInput = (event) => {
     setText(event.target.value);
@@ -94,7 +96,7 @@ function Store({ path, definition, version, onDone, onProblem, onClose }) {
   return html`<${Dialog} title=${version ? 'Store a new version?' : 'Store the agent?'} onClose=${onClose}>
     ${!isFree && html`<${ProblemBox} problem=${problem} />`}
     ${other && html`<p class="problem">Somebody else has stored version <code>${stored.version.slice(0, 7)}</code>
-      meanwhile. The difference is to that one.</p>`}
+      ${' '}meanwhile. The difference is to that one.</p>`}
     ${stored && !changes.length && html`<p>Nothing differs from the stored version.</p>`}
     ${!isReading && stored && changes.map((change) => html`<${FileBox} key=${change.path} ...${change} />`)}
     ${stored && html`<p class="muted">Runs that begin later use the new version. A field that you left out gets its

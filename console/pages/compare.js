@@ -14,7 +14,7 @@ import { MergeDialog } from './merge.js';
 import { Facts } from './run_inspector.js';
 import { nameOf } from './tree_rows.js';
 
-/** @import { Message, Session } from '../types.d.ts' */
+/** @import { Message, Session, Tree } from '../types.d.ts' */
 /** @typedef {{ path: string, left?: unknown, right?: unknown }} ValueChange */
 
 /** How many messages of a side are shown at first, and how many values. */
@@ -37,8 +37,8 @@ export function ComparePage({ left, right }) {
         onClose=${() => setMerging(false)} />`}</div><//>`;
 }
 
-/** @param {{ left: Session, right: Session, onSelect?: (id: string) => void }} properties */
-export function Comparison({ left, right, onSelect }) {
+/** @param {{ left: Session, right: Session, tree?: Tree, onSelect?: (id: string) => void }} properties */
+export function Comparison({ left, right, tree, onSelect }) {
   const [a, b] = [left.session_id, right.session_id];
   const [ancestorPath, path] = [`/v1/sessions/${a}/ancestor/${b}`, `/v1/sessions/${a}/diff/${b}`];
   const ancestor = useRead(ancestorPath);
@@ -52,12 +52,13 @@ export function Comparison({ left, right, onSelect }) {
     Files: number(diff.files.length),
     Variables: number(diff.environment.length),
   };
-  const side = (session, messages) => html`<section><h3>Only in <code>${short(session.session_id)}</code>
-      <small>${count(messages.length, 'message')}</small></h3>
-    <p class="muted">${nameOf(session)}</p><${Messages} messages=${messages} /></section>`;
+  const side = (session, messages) => html`<section><h3>Only in “${nameOf(session, tree)}”
+      ${' '}<code>${short(session.session_id)}</code> <small>${count(messages.length, 'message')}</small></h3>
+    <${Messages} messages=${messages} /></section>`;
   const calls = { Difference: { method: 'GET', path }, 'Common ancestor': { method: 'GET', path: ancestorPath } };
   return html`<section class="compare" aria-label="Comparison">
-    <header><h2>Compared: <code>${short(a)}</code> with <code>${short(b)}</code></h2>
+    <header><h2>Compared: “${nameOf(left, tree)}” <code>${short(a)}</code> with
+        ${' '}“${nameOf(right, tree)}” <code>${short(b)}</code></h2>
       <span class="grow"></span><${Requests} calls=${calls} /></header>
     ${isReading && html`<p class="muted">Comparing…</p>`}<${ProblemBox} problem=${problem} />
     ${diff && html`<${Facts} facts=${facts} />

@@ -72,15 +72,21 @@ export function Inbox() {
   const id = query.get('at');
   const at = items.findIndex((item) => item.id === id);
   // What is shown stays until the reader moves, or a click might answer another call.
-  const held = useRef(items[at]);
+  const held = useRef(/** @type {Item | undefined} */ (items[at]));
   if (at >= 0) held.current = items[at];
-  const selected = held.current?.id === id ? held.current : null;
-  const isAbsent = id && at < 0 && list.value;
+  /** The call that was open when it was answered with others: it has its result above. */
+  const [hidden, setHidden] = useState('');
+  const selected = held.current?.id === id && hidden !== id ? held.current : null;
+  const isAbsent = id && at < 0 && hidden !== id && list.value;
   const isGone = isAbsent && show.read && !list.value.next_cursor;
   useLayoutEffect(() => {
     if (!id && items.length) setQuery({ at: items[0].id });
   });
-  const move = (to) => items[to] && setQuery({ at: items[to].id });
+  const open = (item) => {
+    setHidden('');
+    setQuery({ at: item.id });
+  };
+  const move = (to) => items[to] && open(items[to]);
   const [marked, setMarked] = useState(/** @type {Item[]} */ ([]));
   const isMarked = (item) => marked.some(({ id }) => id === item.id);
   const mayMark = ({ kind }) => kind && (!marked.length || marked[0].kind === kind);
@@ -93,15 +99,22 @@ export function Inbox() {
   useKeys([
     { keys: 'j', does: 'Next row', run: () => move(at + 1) },
     { keys: 'k', does: 'Previous row', run: () => move(at - 1) },
-    // For the list of keys: the list of calls handles it.
-    { keys: 'Space', does: 'In the list: mark the call, to answer it with others', run: () => {} },
+    { keys: 'Space', does: 'Mark the call, to answer it with others', run: () => at >= 0 && mark(items[at]) },
   ]);
   const onKeyDown = (event) => {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
-    if (to !== undefined) move(to);
-    else if (event.key === ' ' && at >= 0) mark(items[at]);
-    else return;
+    if (to === undefined) return;
+    move(to);
     event.preventDefault();
+  };
+  const onEnd = ({ run_id: run }) => {
+    setMarked((old) => old.filter((item) => item.id !== run));
+    if (run === id) setHidden(run);
+  };
+  const onClose = () => {
+    setMarked([]);
+    setHidden('');
+    if (hidden === id) held.current = undefined;
   };
   const tabs = Object.entries(LISTS).map(([id, { name }]) => html`<button key=${id} type="button"
     aria-pressed=${LISTS[id] === show}
@@ -115,7 +128,7 @@ export function Inbox() {
       ${isMarked(item) && icon('check')}</span>`);
   const row = (item) => html`<div key=${item.id} id=${`call-${item.id}`} role="option"
     class="item ${item === selected ? 'selected' : ''}" aria-selected=${item === selected}
-    aria-checked=${markOf(item)} onClick=${() => setQuery({ at: item.id })}>
+    aria-checked=${markOf(item)} onClick=${() => open(item)}>
     ${sign(item)}
     <div><strong>${plain(item.title)}</strong><span class="muted"> · ${item.run.agent}</span>
       <p class="one">${item.line}</p><p class="muted">${item.note}</p></div>
@@ -124,8 +137,7 @@ export function Inbox() {
     <div class="list" role="listbox" tabindex="0" aria-label="Calls" onKeyDown=${onKeyDown}
       aria-activedescendant=${at >= 0 ? `call-${id}` : null}>${items.map(row)}</div>
     <div class="body"><${ProblemBox} problem=${list.problem} />
-      <${Several} key=${show.path} runs=${marked.map(({ run }) => run)} onClose=${() => setMarked([])}
-        onEnd=${({ run_id: run }) => setMarked((old) => old.filter((item) => item.id !== run))} />
+      <${Several} key=${show.path} runs=${marked.map(({ run }) => run)} onClose=${onClose} onEnd=${onEnd} />
       ${isAbsent && html`<${Absent} key=${id} run=${id} />`}
       ${selected && !isMarked(selected) && html`<${Selected} key=${selected.id} item=${selected} isGone=${isGone} />`}
       ${!id && !list.isReading && html`<${Nothing} />`}</div></div><//>`;
@@ -176,7 +188,7 @@ function Selected({ item: { run, isOpen }, isGone }) {
   };
   const omitted = isOpen && run.required_action.omitted_calls;
   const card = omitted ? html`<p class="note">The same request must answer ${count(omitted, 'more call')}. ${link}</p>`
-    : isOpen ? html`<${Answers} run=${run} calls=${run.required_action.calls} before="${run.agent} wants to run "
+    : isOpen ? html`<${Answers} run=${run} calls=${run.required_action.calls} hasAgent
       aside=${link} isGone=${isGone} onAnswered=${onAnswered} />`
     : html`<p>${link}, or <a class="link" href=${`/console/runs/${run.answer_run_id}`}>the run that goes on</a>.</p>`;
   return html`${card}<${Before} run=${run.run_id} />`;

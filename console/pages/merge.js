@@ -10,8 +10,9 @@ import { canSettle, choicesOf } from '../logic/merge.js';
 import { plain } from '../logic/text.js';
 import { FileChanges } from '../parts/payload.js';
 import { Act, Button, Dialog, ProblemBox, Requests, usePost, useRead } from '../parts/ui.js';
+import { nameOf } from './tree_rows.js';
 
-/** @import { Conflict, FileChange, Session } from '../types.d.ts' */
+/** @import { Conflict, FileChange, Session, Tree } from '../types.d.ts' */
 
 const KINDS = {
   both_changed: 'both changed it', changed_and_deleted: 'one changed it, the other deleted it',
@@ -21,9 +22,9 @@ const KINDS = {
 /**
  * Takes the changes of `other` since the common ancestor into a session that continues `session`.
  * @param {{ session: Session, other: Session, onDone: (id?: string) => void, onClose: () => void,
- *   data?: { add: (session: Session) => void } }} properties
+ *   tree?: Tree, data?: { add: (session: Session) => void } }} properties
  */
-export function MergeDialog({ session, other, data, onDone, onClose }) {
+export function MergeDialog({ session, other, tree, data, onDone, onClose }) {
   const [mine, theirs] = [session.session_id, other.session_id];
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const ancestor = useRead(`/v1/sessions/${mine}/ancestor/${theirs}`);
@@ -36,9 +37,10 @@ export function MergeDialog({ session, other, data, onDone, onClose }) {
   };
   const conflicts = problem?.code === 'merge_conflict' ? problem.document.conflicts : null;
   const files = taken.value?.files;
+  const named = (one) => html`“${nameOf(one, tree)}” <code>${short(one.session_id)}</code>`;
   return html`<${Dialog} title="Merge ${short(theirs)} into ${short(mine)}?" onClose=${onClose}>
-    <p>The result continues <code>${short(mine)}</code> with its messages, and takes over what
-      ${' '}<code>${short(theirs)}</code> has changed since their common ancestor
+    <p>The result continues mine, ${named(session)}, with its messages, and takes over what theirs,
+      ${' '}${named(other)}, has changed since the common ancestor
       ${base && html` <code>${short(base)}</code>`}.</p>
     <${ProblemBox} problem=${ancestor.problem ?? taken.problem} />
     ${conflicts ? html`<${Conflicts} mine=${mine} theirs=${theirs} conflicts=${conflicts} onDone=${done} />`
@@ -55,7 +57,8 @@ function Conflicts({ mine, theirs, conflicts, onDone }) {
   const [chosen, setChosen] = useState(/** @type {Record<string, 'mine' | 'theirs'>} */ ({}));
   const [problem, setProblem] = useState(null);
   const [isBusy, setBusy] = useState(false);
-  const diff = useRead(`/v1/sessions/${mine}/diff/${theirs}`);
+  // As in the comparison behind the dialog.
+  const diff = useRead(`/v1/sessions/${theirs}/diff/${mine}`);
   /** @type {Map<string, FileChange>} */
   const files = new Map(diff.value?.files.map((file) => [file.path, file]));
   const open = conflicts.filter((conflict) => !canSettle(conflict, files));
@@ -91,7 +94,7 @@ function Conflicts({ mine, theirs, conflicts, onDone }) {
       ${file && html`<${FileChanges} files=${[file]} />`}</section>`;
   };
   return html`<p class="problem" role="alert">${count(conflicts.length, 'change')} can't be combined. Nothing was
-      written. Below, <strong>−</strong> is mine and <strong>+</strong> is theirs.</p>
+      written. Below, <strong>−</strong> is theirs and <strong>+</strong> is mine.</p>
     <div class="previews">${conflicts.map(row)}</div>
     <${ProblemBox} problem=${problem ?? diff.problem} />
     ${open.length > 0 && diff.value && html`<p class="note">${count(open.length, 'conflict')} can't be settled here:

@@ -6,6 +6,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { authorization, lacks, me } from '../identity.js';
 import { count, number } from '../logic/format.js';
 import { firstLine, plain } from '../logic/text.js';
+import { asks } from '../parts/answers.js';
 import { useVersion } from '../parts/list.js';
 import { NewRun } from '../parts/new_run.js';
 import { Page } from '../parts/page.js';
@@ -14,8 +15,9 @@ import { runTitle } from '../parts/run_list.js';
 import { Act, Age, Button, ProblemBox, Requests, Status, usePost, useRead } from '../parts/ui.js';
 import { go } from '../router.js';
 import { Facts } from './run_inspector.js';
+import { nameOf } from './tree_rows.js';
 
-/** @import { Approval, Run } from '../types.d.ts' */
+/** @import { Approval, Run, Session } from '../types.d.ts' */
 
 const DAY = 86_400_000;
 const MOST = 5;
@@ -64,7 +66,7 @@ function Tile({ name, list, to, row, empty }) {
 
 /** @param {Approval} waiting */
 const callRow = ({ run_id: id, agent, asked_at: at, required_action: { calls } }) => html`<li key=${id}>
-  <a href=${`/console/inbox?at=${id}`}>${agent} wants to run <code>${plain(calls[0].tool)}</code></a>
+  <a href=${`/console/inbox?at=${id}`}>${agent} ${asks(calls[0])} <code>${plain(calls[0].tool)}</code></a>
   <span class="muted"><${Age} of=${at} /></span></li>`;
 
 /** @param {Run} run */
@@ -77,12 +79,12 @@ const failedRow = (run) => html`<li key=${run.run_id}><a href=${`/console/runs/$
   <span class="bad">${firstLine(run.error?.message ?? '', 80)}</span>
   <span class="muted"><${Age} of=${run.created_at} /></span></li>`;
 
-/** A removed root is still listed, by the oldest session that is left. */
-const treeRow = ({ session_id: id, root_session_id: root, title, preview, agent, tree }) => html`<li key=${id}>
-  <a href=${`/console/trees/${root ?? id}`}>${firstLine(title ?? preview ?? '', 90) || 'A session without a text'}</a>
-  <span class="muted">${agent}</span>
-  <span class="muted">${count(tree?.session_count ?? 1, 'session')}</span>
-  <span class="muted">${tree && html`<${Age} of=${tree.last_activity_at} />`}</span></li>`;
+/** A removed root is still listed, by the oldest session that is left. @param {Session} session */
+const treeRow = (session) => html`<li key=${session.session_id}>
+  <a href=${`/console/trees/${session.root_session_id ?? session.session_id}`}>${nameOf(session)}</a>
+  <span class="muted">${session.agent}</span>
+  <span class="muted">${count(session.tree?.session_count ?? 1, 'session')}</span>
+  <span class="muted">${session.tree && html`<${Age} of=${session.tree.last_activity_at} />`}</span></li>`;
 
 /** The first requests, as in the README, with the address of this service. */
 function Start() {
@@ -110,10 +112,10 @@ function Service() {
   const { value, problem } = useRead('/v1/service');
   const provider = ({ name, kind, has_credentials: isReady }) => html`<li key=${name}><span>${plain(name)}
       ${kind !== name && html`<small>${kind}</small>`}</span>
-    <span class=${isReady ? 'ok' : 'muted'}>${isReady ? 'ready' : 'no credentials'}</span></li>`;
+    <span class="muted">${isReady ? 'configured' : 'no credentials'}</span></li>`;
   const server = ({ name, state }) => html`<li key=${name}><span>${plain(name)} <small>MCP</small></span>
     <span class=${state === 'connected' ? 'ok' : state === 'idle' ? 'muted' : 'bad'}>${state}</span></li>`;
-  // Those that work stand first.
+  // Those that may work stand first. Nobody has asked them.
   const providers = [...(value?.providers ?? [])].sort((a, b) => b.has_credentials - a.has_credentials);
   const facts = value && {
     Version: value.version,

@@ -3,7 +3,6 @@
 
 import { html } from 'htm/preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useKeys } from '../keys.js';
 import { duration, number, short, usd } from '../logic/format.js';
 import { firstLine, plain } from '../logic/text.js';
 import { LONG, rowsOf } from '../logic/timeline.js';
@@ -38,7 +37,7 @@ export function RunPage({ id }) {
 /** @param {{ run: Run, data: RunData, title: string }} properties */
 function KnownRun({ run, data, title }) {
   const [problem, setProblem] = useState(null);
-  const [isPaneOpen, setPaneOpen] = useState(false);
+  const [isPaneOpen, setPaneOpen] = useState(/** @type {boolean | undefined} */ (undefined));
   void data.version.value;
   useClock(isActive(run) ? 500 : 60_000);
   useSaidStatus(run);
@@ -48,8 +47,6 @@ function KnownRun({ run, data, title }) {
     const isSheet = matchMedia('(max-width: 1100px)').matches;
     if (withFocus || isSheet) setTimeout(() => /** @type {any} */ (document.querySelector('.pane'))?.focus());
   };
-  useKeys([{ keys: 'Escape', does: 'Close the inspector', run: closePane }]);
-
   const at = address.value.query.get('at');
   const toggled = readNumbers(address.value.query.get('fold'));
   const isExpanded = (step) => toggled.has(step) === data.total > LONG || !!at?.startsWith(`${step}.`);
@@ -75,7 +72,7 @@ function KnownRun({ run, data, title }) {
       ${run.error && html`<div class="problem" role="alert"><p>${plain(run.error.message)}</p>
         <p><${Guide} code=${run.error.code} section="errors-of-runs" /></p></div>`}
       ${run.answer_run_id && html`<p class="note">The calls were answered.
-        <a class="link" href=${`/console/runs/${run.answer_run_id}`}>Open the run that goes on</a></p>`}
+        ${' '}<a class="link" href=${`/console/runs/${run.answer_run_id}`}>Open the run that goes on</a></p>`}
       ${run.required_action && html`<${Answers} run=${run} calls=${run.required_action.calls} onAnswered=${goOn} />`}
       ${data.total === 0 && html`<p class="note">${emptyNote(run)}</p>`}
       ${data.total > 0 && html`<${Timeline} rows=${rows} steps=${data.total} selected=${selected} isChosen=${!!chosen}
@@ -102,7 +99,8 @@ function useSaidStatus(run) {
 
 /** @param {Run | null} run @param {import('../types.d.ts').Session | null} session */
 function titleOf(run, session) {
-  const title = run?.metadata.title ?? session?.title ?? session?.preview;
+  // The title of a session may be that of one before it.
+  const title = run?.metadata.title ?? session?.preview ?? session?.title;
   return typeof title === 'string' ? firstLine(title, 80) : '';
 }
 

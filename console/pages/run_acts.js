@@ -75,6 +75,9 @@ function RunAgain({ run, onClose }) {
   const act = call && html`<${Act} name="again" kind="primary" call=${call}
     onDone=${({ run_id: next }) => go(`/console/runs/${next}`)}
     onProblem=${setProblem}>Run again<//><${Requests} calls=${{ 'Run again': call }} />`;
+  if (problem && !input) {
+    return html`<${Dialog} title="Run again?" onClose=${onClose}><${ProblemBox} problem=${problem} /><//>`;
+  }
   return html`<${Dialog} title="Run again?" onClose=${onClose}>
     <p>A new run of <strong>${agent}</strong> starts from the same session with the same input.</p>
     ${text ? html`<${Code} text=${text} label="Input" />` : input && html`<${JsonValue} value=${input} />`}

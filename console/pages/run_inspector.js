@@ -64,11 +64,15 @@ function ModelView({ step, run }) {
       Cost: usd(usage.cost),
     }),
   };
+  // The error of the step is shown once.
+  const isNew = (error) => error && step.errors.every(({ message }) => message !== error);
+  const tries = step.requests.map((request) => ({ ...request, error: isNew(request.error) && request.error }))
+    .filter(({ attempts, error }) => attempts > 1 || error);
   const words = (text) => (step.isLive ? html`<${LiveText} text=${text} />` : html`<${Markdown} text=${text} />`);
   return html`<${Facts} facts=${facts} />
     ${step.errors.map((error) => html`<div class="problem"><p>${plain(error.message)}</p>
       <p class="muted"><code>${error.code}</code> ${error.source_name}</p></div>`)}
-    ${step.requests.filter(({ attempts, error }) => attempts > 1 || error).map(({ model, attempts, error }) =>
+    ${tries.map(({ model, attempts, error }) =>
       html`<p class="note">${model}: ${count(attempts, 'attempt')}${error && `, ${plain(error)}`}</p>`)}
     ${step.reasoning && html`<section><h3>Reasoning</h3><div class="think">${words(step.reasoning)}</div></section>`}
     ${step.text && html`<section><h3>Text<${CopyButton} text=${step.text} /></h3>${words(step.text)}</section>`}
@@ -92,9 +96,11 @@ function LiveText({ text }) {
 /** The ids and the metadata of a run. @param {{ run: Run }} properties */
 export function Details({ run }) {
   const facts = {
-    Run: run.run_id, Session: run.session_id, 'Base session': run.base_session_id, Thread: run.thread,
+    Run: run.run_id, Session: hasSession(run) ? run.session_id : null, 'Base session': run.base_session_id,
+    Thread: run.thread,
     Mode: `${run.mode}, durability ${run.durability}`, 'Stop reason': run.stop_reason,
-    'Stopped by': run.stop_signal?.message,
+    // The error is shown above.
+    'Stopped by': run.error ? null : run.stop_signal?.message,
   };
   const fact = ([name, value]) => value != null && html`<div><dt>${plain(name)}</dt>
     <dd><code>${plain(typeof value === 'string' ? value : json(value))}</code></dd></div>`;

@@ -58,23 +58,30 @@ export function Timeline({ rows, steps, selected, isChosen, isLive, origin, note
     const next = failed < 0 ? rows.findIndex((row) => row.isFailed) : failed;
     if (next >= 0) move(next);
   };
+  const row = rows[at];
+  const fold = () => {
+    if (row?.hasRows) onToggle(row.number);
+    else if (row) move(rows.findLastIndex((one, i) => i < at && one.depth < row.depth));
+  };
+  const unfold = () => {
+    if (row?.hasRows) move(at + 1);
+    else if (row?.kind === 'step') onToggle(row.number);
+  };
   useKeys([
     { keys: 'j', does: 'Next row', run: () => move(at + 1) },
     { keys: 'k', does: 'Previous row', run: () => move(at - 1) },
     { keys: '!', does: 'Next failed row', run: nextFailed },
+    { keys: 'Left', does: 'Fold the step, or go to what is around the row', run: fold },
+    { keys: 'Right', does: 'Unfold the step, or go into it', run: unfold },
+    { keys: 'Enter', does: 'Open the inspector', run: () => onOpen(true) },
   ]);
   const onKeyDown = (event) => {
-    const row = rows[at];
     const page = Math.max(1, Math.floor(view / ROW) - 1);
     const targets = {
       ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1, PageDown: at + page, PageUp: at - page,
     };
-    if (event.key in targets) move(targets[event.key]);
-    else if (event.key === 'Enter') onOpen(true);
-    else if (event.key === 'ArrowRight' && row?.kind === 'step') row.hasRows ? move(at + 1) : onToggle(row.number);
-    else if (event.key === 'ArrowLeft' && row?.hasRows) onToggle(row.number);
-    else if (event.key === 'ArrowLeft' && row) move(rows.findLastIndex((one, i) => i < at && one.depth < row.depth));
-    else return;
+    if (!(event.key in targets)) return;
+    move(targets[event.key]);
     event.preventDefault();
   };
   const goTo = (step) => {
@@ -178,11 +185,9 @@ function RowView({ row, index, steps, scale, isSelected, onSelect, onOpen, onTog
 /** The bars of a row, its retries, and its duration. @param {{ row: Row, scale: Scale, took: string }} properties */
 function Track({ row, scale, took }) {
   const retries = row.retries.length;
-  const [start, end] = [scale.position(row.start), scale.position(row.end)];
-  // The duration stands behind the bars; near the end before them, or on them if they fill the row.
-  const place = end <= 0.84 ? { left: `calc(${percent(end)} + 6px)` }
-    : start > 0.2 ? { right: `calc(${percent(1 - start)} + 6px)` }
-    : { right: `calc(${percent(1 - end)} + 4px)`, background: 'var(--panel)' };
+  const end = scale.position(row.end);
+  // The duration stands behind the bars, and on their end only if there is no room.
+  const place = { left: `min(${percent(end)} + ${row.isOpen ? 14 : 6}px, 100% - ${retries ? 92 : 58}px)` };
   const bar = ({ kind, start: from, end: to }, key) => {
     const left = scale.position(from);
     return html`<i key=${key} class="bar ${kind}"

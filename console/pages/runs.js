@@ -33,7 +33,7 @@ export function Runs() {
     onClick=${() => toggle(status)}>${status}</button>`);
   const empty = query.size ? html`<p><strong>No run matches.</strong></p>`
     : html`<p><strong>No run yet.</strong></p><p class="muted">Start one, or see the
-      <a class="link" href="/console">first requests</a>.</p>`;
+      ${' '}<a class="link" href="/console">first requests</a>.</p>`;
   return html`<${Page} title="Runs" actions=${html`<${Button} kind="primary" name="run" keys="n"
       onClick=${() => setStarting(true)}>New run<//>`}>
     <div class="body wide"><${Filters} names=${FIELDS} path=${path}>

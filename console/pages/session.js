@@ -14,11 +14,12 @@ import { NewRun } from '../parts/new_run.js';
 import { Page, said } from '../parts/page.js';
 import { Button, Dialog, ProblemBox, useRead } from '../parts/ui.js';
 import { address, setQuery } from '../router.js';
-import { About, nameOf } from './session_about.js';
+import { About } from './session_about.js';
 import { Messages } from './session_data.js';
 import { Files } from './session_files.js';
 import { Jump, MessageList } from './session_messages.js';
 import { State } from './session_state.js';
+import { nameOf } from './tree_rows.js';
 
 /** @import { Message } from '../types.d.ts' */
 /** @typedef {{ index: number, message: Message }} Edited */
@@ -68,7 +69,7 @@ function KnownSession({ session, path, problem, version }) {
   const data = useMemo(() => new Messages(path, chosen), [path]);
   useEffect(() => () => data.close(), [data]);
   const [dialog, setDialog] = useState(/** @type {'continue' | Edited | null} */ (null));
-  const [isPaneOpen, setPaneOpen] = useState(false);
+  const [isPaneOpen, setPaneOpen] = useState(/** @type {boolean | undefined} */ (undefined));
   const onClose = () => setDialog(null);
   const total = session.message_count;
   const jump = (index) => {
@@ -95,7 +96,8 @@ function KnownSession({ session, path, problem, version }) {
     aria-current=${view === id ? 'page' : null}>${name}</a>`;
   return html`<${Page} title=${nameOf(session)} crumbs=${[['Sessions', '/console/trees']]}
     actions=${html`<a class="button" href=${tree}>${icon('tree')}Tree</a>
-      <span class="narrow"><${Button} name="file" onClick=${() => setPaneOpen(true)}>About<//></span>
+      <span class=${isPaneOpen === false ? '' : 'narrow'}><${Button} name="file"
+        onClick=${() => setPaneOpen(true)}>About<//></span>
       <${Button} kind="primary" name="run" keys="c" onClick=${() => setDialog('continue')}>Continue<//>`}
     pane=${html`<${About} session=${session} path=${path} version=${version} />`} paneLabel="About the session"
     isPaneOpen=${isPaneOpen} onClosePane=${() => setPaneOpen(false)}>
@@ -105,7 +107,7 @@ function KnownSession({ session, path, problem, version }) {
           && html`<${Jump} total=${total} chosen=${chosen} onJump=${jump} />`}</div>
       <${ProblemBox} problem=${problem} />
       ${session.run_status === 'waiting' && html`<p class="waits">${icon('shield')}The session waits for an answer.
-        <a class="link" href=${`/console/runs/${session.run_id}`}>Answer it in its run</a></p>`}
+        ${' '}<a class="link" href=${`/console/runs/${session.run_id}`}>Answer it in its run</a></p>`}
       ${isList && html`<${MessageList} data=${data} chosen=${chosen} onEdit=${edit} />`}
       ${view === 'files' && html`<${Files} session=${session} path=${path} />`}
       ${view === 'state' && html`<${State} path=${path} />`}
@@ -137,7 +139,7 @@ function EditMessage({ index, message, session, path, onClose }) {
   if (!before) return null;
   const note = html`The run starts before this message. What followed it stays in its own branch.
     ${before.between > 0 && html` <strong>Messages before it in the same session are left out:
-      ${before.between}.</strong>`}`;
+      ${` ${before.between}`}.</strong>`}`;
   const text = message.content.filter(({ type }) => type === 'text').map((part) => part.text).join('\n');
   return html`<${NewRun} title=${title} note=${note} base=${before.base} agent=${before.agent ?? session.agent}
     input=${text} kept=${message.content.filter(({ type }) => type !== 'text')} onClose=${onClose} />`;

@@ -5,18 +5,15 @@ import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { lacks } from '../identity.js';
 import { count, moment, number, short } from '../logic/format.js';
-import { firstLine, plain } from '../logic/text.js';
+import { plain } from '../logic/text.js';
 import { icon } from '../parts/icons.js';
 import { Act, Age, Button, CopyButton, Dialog, ProblemBox, Requests, Status, useRead } from '../parts/ui.js';
 import { go } from '../router.js';
 import { Facts } from './run_inspector.js';
+import { nameOf } from './tree_rows.js';
 
 /** How many sessions before and after it the page shows. */
 const SHOWN = 8;
-
-/** The name of a session. @param {any} session */
-export const nameOf = (session) =>
-  firstLine(String(session.title ?? session.preview ?? ''), 80) || short(session.session_id);
 
 /** @param {string} id */
 const to = (id) => `/console/sessions/${id}`;

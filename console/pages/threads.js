@@ -17,6 +17,7 @@ import { RunList } from '../parts/run_list.js';
 import { Act, Age, Button, Dialog, ProblemBox, Requests, useRead } from '../parts/ui.js';
 import { address } from '../router.js';
 import { Facts } from './run_inspector.js';
+import { nameOf } from './tree_rows.js';
 
 /**
  * @typedef {{ name: string, title: string | null, metadata: Record<string, any>, session_id: string | null,
@@ -51,7 +52,7 @@ export function Threads() {
   const list = useList(path, THREADS);
   const empty = filter ? html`<p><strong>No thread matches.</strong></p>` : html`<p><strong>No thread yet.</strong></p>
     <p class="muted">A run with <code>"thread": "NAME"</code> makes one: see
-      <a class="link" href="/docs/threads">Threads</a>.</p>`;
+      ${' '}<a class="link" href="/docs/threads">Threads</a>.</p>`;
   return html`<${Page} title="Threads"><div class="body wide"><${Filters} names=${FIELDS} path=${path} />
     <${List} list=${list} label="Threads" kind="of-threads" columns=${COLUMNS} empty=${empty} /></div><//>`;
 }
@@ -144,7 +145,7 @@ function Move({ thread, path, onClose, onDone }) {
   const choice = (session) => html`<label key=${session.session_id} class="choice"><input type="radio" name="session"
       value=${session.session_id} checked=${target === session.session_id}
       disabled=${session.session_id === expected} onChange=${() => setTarget(session.session_id)} />
-    <span class="words">${firstLine(session.title ?? session.preview ?? '', 90) || short(session.session_id)}</span>
+    <span class="words">${nameOf(session)}</span>
     <span class="muted">${session.session_id === expected ? 'now' : html`<${Age} of=${session.created_at} />`}</span>
     </label>`;
   const accept = () => {

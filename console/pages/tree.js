@@ -7,6 +7,7 @@ import { useKeys } from '../keys.js';
 import { count, number, short } from '../logic/format.js';
 import { everyRow, foldRows, layOut, lineOf, withRemoved } from '../logic/lanes.js';
 import { icon } from '../parts/icons.js';
+import { SEARCH } from '../parts/list.js';
 import { Page, said } from '../parts/page.js';
 import { Button, ProblemBox, Requests, useRead } from '../parts/ui.js';
 import { address, setQuery } from '../router.js';
@@ -33,7 +34,7 @@ export function TreePage({ root }) {
   const { tree, names, rows, layout, hits, at, other, isFolded } = useTree(data);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [dialog, setDialog] = useState('');
-  const [isPaneOpen, setPaneOpen] = useState(false);
+  const [isPaneOpen, setPaneOpen] = useState(/** @type {boolean | undefined} */ (undefined));
 
   const selectedAt = Math.max(0, rows.findIndex((row) => row.key === at));
   const selected = rows[selectedAt];
@@ -73,9 +74,10 @@ export function TreePage({ root }) {
     data.release();
     box.current?.scrollTo({ top: 0 });
   };
-  const leave = () => {
-    setPaneOpen(false);
-    if (!isPaneOpen || !isSheet()) setQuery({ with: null });
+  const leave = () => (other && !(isPaneOpen && isSheet()) ? setQuery({ with: null }) : setPaneOpen(false));
+  const open = () => {
+    if (selected?.key.startsWith(':')) unfold(selected);
+    else if (selected) openPane(true);
   };
   useKeys([
     { keys: 'j', does: 'Next row', run: () => move(selectedAt + 1) },
@@ -86,7 +88,9 @@ export function TreePage({ root }) {
     { keys: 'm', does: 'Merge the marked session', run: () => ask('merge') },
     { keys: 'c', does: 'Continue', run: () => ask('continue') },
     { keys: 't', does: 'Point a thread here', run: () => ask('thread') },
-    { keys: 'Escape', does: 'Close the inspector, or end the comparison', run: leave },
+    { keys: 'Enter', does: 'Show the folded sessions, or open the inspector', run: open },
+    { keys: 'Escape', does: 'End the comparison, or close the inspector', run: leave },
+    SEARCH,
   ]);
   const onKeyDown = (event) => {
     const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / ROW) - 1);
@@ -94,10 +98,8 @@ export function TreePage({ root }) {
       ArrowDown: selectedAt + 1, ArrowUp: selectedAt - 1, Home: 0, End: rows.length - 1,
       PageDown: selectedAt + page, PageUp: selectedAt - page,
     };
-    if (event.key in targets) move(targets[event.key]);
-    else if (event.key !== 'Enter' || !selected) return;
-    else if (selected.key.startsWith(':')) unfold(selected);
-    else openPane(true);
+    if (!(event.key in targets)) return;
+    move(targets[event.key]);
     event.preventDefault();
   };
   const onSearchKey = (event) => {
@@ -130,8 +132,9 @@ export function TreePage({ root }) {
     : selected.kind === 'removed' ? html`<${RemovedView} row=${selected} />`
     : !session ? html`<${FoldView} row=${selected} onOpen=${() => unfold(selected)} />`
     : html`<${SessionView} key=${session.session_id} session=${session} ...${known} ...${acts} />
-      ${second && html`<${Comparison} key=${other} left=${second} right=${session} onSelect=${select} />`}`;
-  const title = record ? nameOf({ ...record, preview: record.title ?? record.preview }) : short(root);
+      ${second && html`<${Comparison} key=${other} left=${second} right=${session} tree=${tree}
+        onSelect=${select} />`}`;
+  const title = record ? nameOf(record) : short(root);
   const path = { method: 'GET', path: `/v1/sessions?root=${root}&limit=200` };
   const finish = (id) => {
     setDialog('');

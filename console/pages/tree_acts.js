@@ -17,14 +17,14 @@ import { nameOf } from './tree_rows.js';
  */
 
 /** Continues a session, and moves the thread that points here. @param {Ask} properties */
-export function ContinueDialog({ session, data, onClose }) {
+export function ContinueDialog({ session, tree, data, onClose }) {
   const [thread] = data.names.value.get(session.session_id) ?? [];
-  return html`<${NewRun} title="Continue “${nameOf(session)}”" base=${session.session_id} thread=${thread}
+  return html`<${NewRun} title="Continue “${nameOf(session, tree)}”" base=${session.session_id} thread=${thread}
     agent=${session.agent} onClose=${onClose} />`;
 }
 
 /** Moves a thread to a session, or creates one there. @param {Ask} properties */
-export function ThreadDialog({ session, data, onDone, onClose }) {
+export function ThreadDialog({ session, tree, data, onDone, onClose }) {
   const { session_id: id } = session;
   const [name, setName] = useState('');
   const [problem, setProblem] = useState(/** @type {any} */ (null));
@@ -36,7 +36,7 @@ export function ThreadDialog({ session, data, onDone, onClose }) {
     : { method: 'PUT', path, body: { session_id: id, expected_session_id: from } };
   const hint = !name ? '' : from === undefined ? 'A new thread.' : from === id ? 'It points here already.'
     : from ? `It points to ${short(from)} now.` : 'It points to no session yet.';
-  return html`<${Dialog} title="Point a thread to “${nameOf(session)}”" onClose=${onClose}>
+  return html`<${Dialog} title="Point a thread to “${nameOf(session, tree)}”" onClose=${onClose}>
     <label>Thread<input list="thread-names" autocomplete="off" maxlength="128" value=${name} ref=${focusNew}
       onInput=${(event) => setName(event.target.value.trim())} /></label>
     <datalist id="thread-names">${known.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
@@ -60,7 +60,7 @@ export function RemoveDialog({ session, tree, data, onDone, onClose }) {
     data.remove(id);
     onDone(session.parent_session_id ?? undefined);
   };
-  return html`<${Dialog} title="Remove “${nameOf(session)}”?" onClose=${onClose}>
+  return html`<${Dialog} title="Remove “${nameOf(session, tree)}”?" onClose=${onClose}>
     <p>The session <code>${short(id)}</code> is removed for good, with its run${others > 0 && html` and
       ${' '}<strong>${count(others, 'session')}</strong> that ${others > 1 ? 'continue' : 'continues'} it`}.</p>
     ${threads.length > 0 && html`<p class="note">Move or delete the threads first: ${plain(threads.join(', '))}</p>`}

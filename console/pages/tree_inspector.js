@@ -9,7 +9,7 @@ import { FileChanges } from '../parts/payload.js';
 import { Age, Button, CopyButton, ProblemBox, Requests, Status, useRead } from '../parts/ui.js';
 import { Messages } from './compare.js';
 import { Facts } from './run_inspector.js';
-import { isWaiting, labelOf, nameOf } from './tree_rows.js';
+import { isWaiting, nameOf } from './tree_rows.js';
 
 /** @import { Session, Tree, TreeRow } from '../types.d.ts' */
 
@@ -39,7 +39,7 @@ export function SessionView({ session, tree, names, colour, other, isMarked, onS
   const button = (name, keys, words, onClick, more = {}) =>
     html`<${Button} name=${name} keys=${keys} onClick=${onClick} ...${more}>${words}<//>`;
   const kind = session.run_status === 'waiting' && !isWaiting(session, tree) ? 'answered' : session.run_status;
-  return html`<header><h2>${labelOf(session, tree)}</h2>${kind && html`<${Status} of=${kind} />`}</header>
+  return html`<header><h2>${nameOf(session, tree)}</h2>${kind && html`<${Status} of=${kind} />`}</header>
     <p class="naming"><code>${short(id)}</code><${CopyButton} text=${id} label="Copy the id" />
       ${names.get(id)?.map((name) => html`<b key=${name} class="chip c${colour}">${name}</b>`)}
       <span class="grow"></span>
@@ -56,7 +56,7 @@ export function SessionView({ session, tree, names, colour, other, isMarked, onS
     ${!other && html`<${Changed} session=${session} /><${Last} path=${path} />
       ${children.length > 0 && html`<section><h3>Continued by</h3><ul class="links">${children.map((child) => html`<li
         key=${child.session_id}><button type="button" class="text" onClick=${() => onSelect(child.session_id)}>
-          ${labelOf(child, tree)}</button><span class="muted"><${Age} of=${child.created_at} /></span></li>`)}</ul>
+          ${nameOf(child, tree)}</button><span class="muted"><${Age} of=${child.created_at} /></span></li>`)}</ul>
         </section>`}`}`;
 }
 

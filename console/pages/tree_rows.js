@@ -26,9 +26,6 @@ const STEP = 14;
 const MOST = 240;
 const MAP = 44;
 
-/** @param {Session} session */
-export const nameOf = (session) => firstLine(session.preview ?? session.title ?? '') || short(session.session_id);
-
 /** Whether a person made the session, without a run. @param {Session} session */
 const isByHand = (session) => !session.run_id && !session.merged_session_id;
 /** @param {Session} session */
@@ -37,13 +34,17 @@ export const madeBy = (session) => (session.merged_session_id ? 'merge' : isByHa
 export const isWaiting = (session, { children }) =>
   session.run_status === 'waiting' && !children.has(session.session_id);
 
+/** What a session says. Only the title of the root is surely its own. @param {Session} session */
+const wordsOf = ({ session_id: id, parent_session_id: parent, title, preview }) =>
+  firstLine((parent ? preview ?? title : title ?? preview) ?? '') || short(id);
+
 /** Names what is new in a session. @param {Session} session @param {Tree} [tree] */
-export function labelOf(session, tree) {
+export function nameOf(session, tree) {
   if (session.merged_session_id) {
     const source = tree?.byId.get(session.merged_session_id);
-    return `Files of “${source ? nameOf(source) : short(session.merged_session_id)}” merged in`;
+    return `Files of “${source ? wordsOf(source) : short(session.merged_session_id)}” merged in`;
   }
-  if (session.run_id || !session.parent_session_id) return nameOf(session);
+  if (!isByHand(session) || !session.parent_session_id) return wordsOf(session);
   return session.has_files_changed ? 'Files changed by hand' : 'Messages changed by hand';
 }
 
@@ -139,14 +140,15 @@ function RowView({ laid: { row, colour }, index, total, marks, now, onSelect }) 
   const age = span(now - Date.parse(session.created_at));
   const children = isSession ? tree.children.get(id)?.length ?? 0 : 0;
   const what = kind === 'line' ? html`<span class="title">${number(members.length)} sessions in a line
-      <small>“${nameOf(/** @type {Session} */ (members.at(-1)))}” … “${nameOf(session)}”</small></span>`
+      ${' '}<small>“${nameOf(/** @type {Session} */ (members.at(-1)), tree)}” …
+      ${' '}“${nameOf(session, tree)}”</small></span>`
     : kind === 'attempts' ? html`<span class="title">${number(members.length)} attempts that nobody continued
-      <small>“${nameOf(session)}”</small></span>`
+      ${' '}<small>“${nameOf(session, tree)}”</small></span>`
     : kind === 'removed' ? html`<span class="title">A removed session</span>`
     : html`${names.get(id)?.slice(0, 3).map((name) => html`<b class="chip c${colour}">${name}</b>`)}
       ${isWaiting(session, tree) && html`<b class="chip wait">waits for an answer</b>`}
       ${session.run_status === 'stopped' && html`<b class="chip wait">stopped</b>`}
-      <span class="title">${labelOf(session, tree)}</span>
+      <span class="title">${nameOf(session, tree)}</span>
       ${id === other && html`<small>compared</small>`}
       ${session.has_files_changed && session.run_id && icon('file')}
       ${children > 1 && html`<small class="forks">${icon('split')}${children}</small>`}`;

@@ -2,7 +2,6 @@
 // The list of trees, newest root first.
 
 import { html } from 'htm/preact';
-import { firstLine } from '../logic/text.js';
 import { number } from '../logic/format.js';
 import { List, useList } from '../parts/list.js';
 import { Page } from '../parts/page.js';
@@ -22,7 +21,7 @@ const TREES = {
 /** @type {import('../parts/list.js').Column[]} */
 const COLUMNS = [
   ['Tree', (session) => html`<a class="to" href=${`/console/trees/${session.root_session_id}`}>
-      ${session.title ? firstLine(session.title) : nameOf(session)}</a>
+      ${nameOf(session)}</a>
     ${session.tree.threads.slice(0, 4).map((name) => html` <b key=${name} class="chip c0">${name}</b>`)}`],
   ['Agent', (session) => session.agent, 'minor'],
   ['Sessions', ({ tree: { session_count: sessions } }) =>

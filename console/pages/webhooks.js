@@ -55,7 +55,7 @@ export function Webhooks() {
     call=${make(`${DELIVERIES.one(id)}/redeliver`)} help="Sends the message again, with all its attempts.">Resend<//>`];
   const empty = filter ? html`<p><strong>No message matches.</strong></p>`
     : html`<p><strong>No message yet.</strong></p><p class="muted">A run or an agent with a
-      <a class="link" href="/docs/webhooks">webhook</a> reports its end to your service.</p>`;
+      ${' '}<a class="link" href="/docs/webhooks">webhook</a> reports its end to your service.</p>`;
   return html`<${Page} title="Webhooks">
     <div class="body wide"><${Filters} names=${['run_id']} path=${path}>
       <div class="seg" role="group" aria-label="Status">${tabs}</div><//><${ProblemBox} problem=${problem} />

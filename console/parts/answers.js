@@ -3,20 +3,22 @@
 
 import { html } from 'htm/preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { Problem } from '../api.js';
 import { lacks } from '../identity.js';
 import { letters, useKeys } from '../keys.js';
 import { moment, short, span } from '../logic/format.js';
 import { exact, exactJson, parseJson, plain } from '../logic/text.js';
 import { icon } from './icons.js';
-import { Arguments } from './payload.js';
-import { Act, Button, focusNew, ProblemBox, Requests, sendOnce, useClock, usePost } from './ui.js';
+import { Arguments, JsonValue } from './payload.js';
+import { Act, Button, focusNew, ProblemBox, Requests, sendOnce, useClock, usePost, useRead } from './ui.js';
 
 /** @import { Call } from '../api.js' */
 /** @import { Approval, OpenCall } from '../types.d.ts' */
 /** @typedef {{ decision?: string, remember?: boolean, reason?: string, arguments?: any, result?: any }} Decision */
-/** @typedef {{ run_id: string, session_id: string | null }} Waiting */
+/** @typedef {{ run_id: string, session_id: string | null, agent: string }} Waiting */
 /** @typedef {{ run: Approval, next?: any, problem?: any }} Result */
+
+/** What an agent wants from a person. @param {OpenCall} call */
+export const asks = ({ kind }) => (kind === 'approval' ? 'wants to run' : 'needs your answer to');
 
 /**
  * Makes the request that answers open calls.
@@ -29,22 +31,23 @@ function answer(run, answers, make) {
 
 /**
  * All open calls of a run. One call is answered at once; several are answered together.
- * @param {{ run: Waiting, calls: OpenCall[], onAnswered: (run) => void, before?: string, aside?: any,
+ * @param {{ run: Waiting, calls: OpenCall[], onAnswered: (run) => void, hasAgent?: boolean, aside?: any,
  *   isGone?: boolean }} properties Calls that are gone can't be answered, but a text that was typed stays.
  */
-export function Answers({ run, calls, onAnswered, before, aside, isGone }) {
+export function Answers({ run, calls, onAnswered, hasAgent, aside, isGone }) {
   const now = useClock();
   const [decisions, setDecisions] = useState(/** @type {Record<string, Decision>} */ ({}));
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   const [isBusy, setBusy] = useState(false);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const focus = () => box.current?.querySelector('section')?.focus();
-  useKeys([{ keys: 'a', does: 'Go to the open call, and there: approve', run: focus }]);
+  const acts = { a: 'approve', e: 'edit the arguments', x: 'deny' };
+  useKeys(Object.entries(acts).map(([keys, act]) =>
+    ({ keys, does: `Go to the open call, and there: ${act}`, run: focus })));
   const [postOne, postAll] = [usePost(), usePost()];
   const open = calls.filter((call) => Date.parse(call.expires_at) > now);
   /** Returns whether the form may close: it keeps its text until an answer is accepted. */
   const decide = async (call, decision) => {
-    if (!decision) return setProblem(new Problem(0, { detail: 'This is not valid JSON.' }));
     if (open.length > 1) {
       setDecisions({ ...decisions, [call.call_id]: decision });
       return true;
@@ -57,7 +60,7 @@ export function Answers({ run, calls, onAnswered, before, aside, isGone }) {
   const count = open.filter((call) => decisions[call.call_id]).length;
   const note = open.length > 1 ? '' : aside ?? `The answer starts a new run from ${short(run.session_id ?? '')}.`;
   return html`<div class="asks" ref=${box}>
-    ${calls.map((call) => html`<${Ask} key=${call.call_id} run=${run} call=${call} before=${before} note=${note}
+    ${calls.map((call) => html`<${Ask} key=${call.call_id} run=${run} call=${call} hasAgent=${hasAgent} note=${note}
       now=${now} isBusy=${isBusy || isGone} decision=${decisions[call.call_id]}
       onDecide=${(decision) => decide(call, decision)} />`)}
     ${open.length > 1 && html`<div class="acts">
@@ -79,7 +82,7 @@ function Refusal({ problem }) {
   const winner = winnerOf(problem);
   if (!winner) return html`<${ProblemBox} problem=${problem} />`;
   return html`<p class="problem" role="alert">Somebody else has answered.
-    <a class="link" href=${`/console/runs/${winner}`}>Open that run</a></p>`;
+    ${' '}<a class="link" href=${`/console/runs/${winner}`}>Open that run</a></p>`;
 }
 
 /**
@@ -140,17 +143,18 @@ export function Several({ runs, onEnd, onClose }) {
   const approve = { decision: 'approve' };
   const calls = Object.fromEntries(open.map((run) =>
     [`Approve ${short(run.run_id)}`, answer(run, [[callOf(run), approve]], show)]));
-  const disabled = isBusy || !open.length || lacks('runs:write');
+  const disabled = isBusy || lacks('runs:write');
+  const close = html`<${Button} onClick=${() => (setEnded([]), setProblems({}), setForm(''), onClose())}
+    disabled=${isBusy}>${open.length ? 'Clear' : 'Done'}<//>`;
   const acts = html`<${Requests} calls=${calls} /><span class="grow"></span>
-    <span class="muted">${lacks('runs:write') && 'Your key lacks the scope runs:write.'}</span>
-    <${Button} onClick=${() => (setEnded([]), setProblems({}), setForm(''), onClose())}
-      disabled=${isBusy}>${open.length ? 'Clear' : 'Done'}<//>`;
+    <span class="muted">${lacks('runs:write') && 'Your key lacks the scope runs:write.'}</span>${close}`;
   const properties = { call: callOf(first), form, disabled, of: open.length, onForm: setForm, onDecide: decide };
   return html`<section class="ask several" tabindex="-1" aria-label="Calls to answer together"
       ref=${section}><header>${icon('shield')}
       <h2>${first.agent} wants to run <code>${plain(callOf(first).tool)}</code></h2></header>
     ${rows.map(card)}
-    ${form ? html`<${Form} ...${properties}>${acts}<//>` : html`<div class="acts">
+    ${!open.length ? html`<div class="acts">${close}</div>`
+      : form ? html`<${Form} ...${properties}>${acts}<//>` : html`<div class="acts">
       <${Button} kind="primary" name="check" disabled=${disabled}
         onClick=${() => decide(approve)}>Approve ${open.length}<//>
       <${Button} kind="danger" name="x" disabled=${disabled}
@@ -168,17 +172,20 @@ function onKeyDown(event) {
 }
 
 /**
- * @param {{ run: Waiting, call: OpenCall, before?: string, note: any, now: number, isBusy: boolean,
- *   decision?: Decision, onDecide: (decision: Decision | null) => Promise<unknown> }} properties
+ * @param {{ run: Waiting, call: OpenCall, hasAgent?: boolean, note: any, now: number, isBusy: boolean,
+ *   decision?: Decision, onDecide: (decision: Decision) => Promise<unknown> }} properties
  */
-function Ask({ run, call, before, note, now, isBusy, decision, onDecide }) {
+function Ask({ run, call, hasAgent, note, now, isBusy, decision, onDecide }) {
   const isApproval = call.kind === 'approval';
+  // Only the definition of a client tool says what it is for.
+  const agent = useRead(call.kind === 'client' ? `/v1/agents/${encodeURIComponent(run.agent)}` : null).value;
+  const about = agent?.client_tools?.find(({ name }) => name === call.tool)?.description;
   const [form, setForm] = useState(isApproval ? '' : 'result');
   const left = Date.parse(call.expires_at) - now;
   const isRefused = lacks('runs:write');
   const section = useRef(/** @type {HTMLElement | null} */ (null));
   const decide = async (made) => {
-    if (made) section.current?.focus();
+    section.current?.focus();
     if (await onDecide(made) && isApproval) setForm('');
   };
   const properties = { call, form, decision, disabled: isBusy || isRefused, onForm: setForm, onDecide: decide };
@@ -186,11 +193,14 @@ function Ask({ run, call, before, note, now, isBusy, decision, onDecide }) {
     Approve: answer(run, [[call, { decision: 'approve' }]], usePost()),
     Deny: answer(run, [[call, { decision: 'deny', reason: '…' }]], usePost()),
   };
-  const needs = isApproval ? !before && ' needs your approval' : ' needs your answer';
+  const tool = html`<code>${plain(call.tool)}</code>`;
+  const title = hasAgent ? html`${run.agent} ${asks(call)} ${tool}`
+    : html`${tool} needs your ${isApproval ? 'approval' : 'answer'}`;
   return html`<section class="ask" tabindex="-1" ref=${section} onKeyDown=${onKeyDown}
       aria-label=${`${call.tool} needs an answer`}>
-    <header>${icon('shield')}<h2>${before}<code>${plain(call.tool)}</code>${needs}</h2>
+    <header>${icon('shield')}<h2>${title}</h2>
       <small title=${moment(call.expires_at)}>${deadline(left)}</small></header>
+    ${about && html`<p class="why">${plain(about)}</p>`}
     ${call.reason && html`<p class="why">${plain(call.reason)}</p>`}
     <div class="what"><${Arguments} tool=${call.tool} args=${call.arguments} text="" /></div>
     ${left > 0 && html`<${form ? Form : Choices} key=${form} ...${properties}><${Requests} calls=${requests} />
@@ -200,7 +210,7 @@ function Ask({ run, call, before, note, now, isBusy, decision, onDecide }) {
 }
 
 /** @typedef {{ call: OpenCall, form: string, decision?: Decision, disabled: boolean, onForm: (form: string) => void,
- *   onDecide: (decision: Decision | null) => void, of?: number, children?: any }} AskProperties */
+ *   onDecide: (decision: Decision) => void, of?: number, children?: any }} AskProperties */
 
 /** The choices of an approval. @param {AskProperties} properties */
 function Choices({ call, decision, disabled, onForm, onDecide, children }) {
@@ -223,25 +233,40 @@ function Form({ call, form, decision, disabled, onForm, onDecide, of, children }
   // A field shows no marks, but JSON has escapes.
   const isShell = call.tool === 'shell' && typeof args?.command === 'string' && exact(args.command) === args.command;
   const [text, setText] = useState(form !== 'edit' ? '' : isShell ? args.command : exactJson(args));
+  const [isWrong, setWrong] = useState(false);
+  // Any result fits the schema `true`: a text, too.
+  const schema = form === 'result' && call.response_schema !== true && call.response_schema;
   /** Makes the decision; null if the text is not JSON. @returns {Decision | null} */
   const made = () => {
     if (form === 'deny') return { decision: 'deny', ...(text.trim() && { reason: text.trim() }) };
     if (form === 'edit' && isShell) return { decision: 'edit', arguments: { ...args, command: text } };
-    const value = form === 'result' && !call.response_schema ? text : parseJson(text);
+    const value = form === 'result' && !schema ? text : parseJson(text);
     if (value === null && text.trim() !== 'null') return null;
     return form === 'edit' ? { decision: 'edit', arguments: value } : { result: value };
+  };
+  const decide = () => {
+    const decision = made();
+    setWrong(!decision);
+    if (decision) onDecide(decision);
+  };
+  const onInput = (event) => {
+    setText(event.target.value);
+    setWrong(false);
   };
   const [label, act, look] = {
     edit: [isShell ? 'The command to run instead' : 'The arguments to use, as JSON', 'Run it as edited', 'primary'],
     deny: ['Reason: the model reads it', 'Deny', 'danger'],
-    result: [call.response_schema ? 'The answer, as JSON' : 'The answer', 'Answer', 'primary'],
+    result: [schema ? 'The answer, as JSON' : 'The answer', 'Answer', 'primary'],
   }[form];
   const home = call.kind === 'approval' ? '' : 'result';
-  return html`<label class="field">${label}<textarea rows=${form === 'edit' ? 6 : 2} value=${text}
+  return html`${schema && html`<details class="field"><summary>What the answer must fit</summary>
+      <${JsonValue} value=${schema} /></details>`}
+    <label class="field">${label}<textarea rows=${form === 'edit' ? 6 : 2} value=${text} aria-invalid=${isWrong}
       maxlength=${form === 'deny' ? 4000 : null} ref=${form === 'result' ? null : focusNew}
-      onInput=${(event) => setText(event.target.value)}></textarea></label>
+      onInput=${onInput}></textarea>
+      ${isWrong && html`<span class="bad" role="alert">This is not valid JSON.</span>`}</label>
     <div class="acts"><${Button} kind=${look} name=${form === 'deny' ? 'x' : 'check'} disabled=${disabled}
-        isChosen=${form === 'result' && 'result' in (decision ?? {})} onClick=${() => onDecide(made())}>${act} ${of}<//>
+        isChosen=${form === 'result' && 'result' in (decision ?? {})} onClick=${decide}>${act} ${of}<//>
       ${form === 'result' ? html`<${Button} disabled=${disabled} onClick=${() => onForm('deny')}>Deny with a reason<//>`
         : html`<${Button} onClick=${() => onForm(home)}>Back<//>`}${children}</div>`;
 }

@@ -10,7 +10,7 @@ import { onChange } from '../live.js';
 import { number } from '../logic/format.js';
 import { join } from '../logic/list.js';
 import { address, setQuery } from '../router.js';
-import { Button, ProblemBox, Requests } from './ui.js';
+import { Button, focusNew, ProblemBox, Requests } from './ui.js';
 
 /** @import { Change } from '../live.js' */
 /**
@@ -153,6 +153,8 @@ export function List({ list, label, kind, columns, empty, toneOf = () => '' }) {
   useKeys([
     { keys: 'j', does: 'Next row', run: () => move(1) },
     { keys: 'k', does: 'Previous row', run: () => move(-1) },
+    // For the list of keys: the link of the row opens it.
+    { keys: 'Enter', does: 'Open the row', run: () => {} },
   ]);
   const onKeyDown = (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -188,12 +190,16 @@ export const More = ({ list: { rows, next, isReading, more } }) => next && html`
 
 const FILTERS = { agent: 'Agent', thread: 'Thread', metadata: 'Metadata: k=v', run_id: 'Id of a run' };
 
+/** The key of a page with a field to search or to filter. */
+export const SEARCH = { keys: '/', does: 'Search', run: () => focusNew(document.querySelector('input[type=search]')) };
+
 /**
  * The fields above a list. Their values are in the address.
  * @param {{ names: (keyof typeof FILTERS)[], path: string, children?: any }} properties
  */
 export function Filters({ names, path, children }) {
   const { query } = address.value;
+  useKeys([SEARCH]);
   const clear = () => setQuery(Object.fromEntries([...query.keys()].map((name) => [name, null])));
   const field = (name) => html`<input key=${name} type="search" aria-label=${FILTERS[name]}
     placeholder=${FILTERS[name]} value=${query.get(name) ?? ''}

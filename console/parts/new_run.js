@@ -2,7 +2,7 @@
 // The dialog that starts a run: of a new conversation, of one that goes on, or of an edited message.
 
 import { html } from 'htm/preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { plain } from '../logic/text.js';
 import { go } from '../router.js';
 import { Act, Dialog, ProblemBox, Requests, usePost, useRead } from './ui.js';
@@ -16,6 +16,9 @@ import { Act, Dialog, ProblemBox, Requests, usePost, useRead } from './ui.js';
 /** What a run does when its thread is busy. */
 const BUSY = { reject: 'do not run', queue: 'wait for it', interrupt: 'interrupt it', fork: 'fork' };
 
+/** What was typed and not sent yet, by what its dialog was opened with. @type {Map<string, Draft>} */
+const drafts = new Map();
+
 /**
  * The dialog for a new run. It shows its request, sends it, and goes to the page of the run. Everything but `onClose`
  * may be absent, and the reader can change all that is given.
@@ -26,24 +29,23 @@ const BUSY = { reject: 'do not run', queue: 'wait for it', interrupt: 'interrupt
  *   `input`: the first text of the field. `kept`: parts of the input that are no text, such as images.
  */
 export function NewRun({ title = 'New run', note, agent = '', base, thread, input = '', kept = [], onClose }) {
-  const [draft, setDraft] = useState(/** @returns {Draft} */ () => ({
+  const key = JSON.stringify([title, agent, base, thread, input]);
+  const [draft, setDraft] = useState(/** @returns {Draft} */ () => drafts.get(key) ?? ({
     agent, base: base ?? '', thread: thread ?? '', input, model: '', environment: '', title: '', busy: 'reject',
   }));
+  useLayoutEffect(() => void drafts.set(key, draft), [draft]);
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   const body = bodyOf(draft, kept);
   const call = usePost()('/v1/runs', body);
   const onDone = ({ run_id: run }) => {
+    drafts.delete(key);
     onClose();
     go(`/console/runs/${run}`);
   };
   const set = (name) => (event) => setDraft((old) => ({ ...old, [name]: event.target.value }));
   const trimmed = (name) => (event) => setDraft((old) => ({ ...old, [name]: event.target.value.trim() }));
-  const onKeyDown = (event) => {
-    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-    event.currentTarget.querySelector('button.primary').click();
-  };
   return html`<${Dialog} title=${title} onClose=${onClose}>
-    <form class="newrun" onSubmit=${(event) => event.preventDefault()} onKeyDown=${onKeyDown}>
+    <form class="newrun" onSubmit=${(event) => event.preventDefault()}>
       ${note && html`<p class="muted">${note}</p>`}
       <label>Input<textarea rows="5" value=${draft.input} onInput=${set('input')} autofocus></textarea></label>
       ${kept.length > 0 && html`<p class="muted">With it go: ${kept.map(({ type }) => plain(type)).join(', ')}.</p>`}

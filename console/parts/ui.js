@@ -66,8 +66,12 @@ export function useClock(ms = 15_000) {
 }
 
 /** The age of a time. @param {{ of: string }} properties */
-export const Age = ({ of }) =>
-  html`<time datetime=${of} title=${new Date(of).toLocaleString('en')}>${span(useClock() - Date.parse(of))}</time>`;
+export function Age({ of }) {
+  const at = Date.parse(of);
+  // Seconds count by the second.
+  const now = useClock(Date.now() - at < 60_000 ? 1000 : undefined);
+  return html`<time datetime=${of} title=${new Date(of).toLocaleString('en')}>${span(now - at)}</time>`;
+}
 
 /** The status of a run. @param {{ of: string }} properties */
 export const Status = ({ of }) => html`<span class="status ${of}">${of}</span>`;
@@ -136,7 +140,10 @@ export function Act({ call, onDone, onProblem, scope = 'runs:write', help, disab
   return html`<${Button} ...${look} title=${title} disabled=${isOff} onClick=${onClick} />`;
 }
 
-/** A dialog over the page. @param {{ title: string, onClose: () => void, children?: any }} properties */
+/**
+ * A dialog over the page. Ctrl and Enter press its main button, and so does Enter in its only field.
+ * @param {{ title: string, onClose: () => void, children?: any }} properties
+ */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
@@ -144,7 +151,16 @@ export function Dialog({ title, onClose, children }) {
     // The browser has focused the first button, which closes it.
     /** @type {HTMLElement | null | undefined} */ (dialog.current?.querySelector('input, textarea'))?.focus();
   }, []);
-  return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose}><header><h2>${title}</h2>
+  const onKeyDown = (event) => {
+    const { key, target, currentTarget } = event;
+    if (key !== 'Enter' || event.isComposing || target.closest('dialog') !== currentTarget) return;
+    const isOnly = target.matches('input') && currentTarget.querySelectorAll('input, textarea, select').length === 1;
+    if (!isOnly && !event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    currentTarget.querySelector('button.primary')?.click();
+  };
+  return html`<dialog ref=${dialog} aria-label=${title} onClose=${onClose} onKeyDown=${onKeyDown}>
+    <header><h2>${title}</h2>
     <button class="ghost" type="button" aria-label="Close"
       onClick=${() => dialog.current?.close()}>${icon('x')}</button></header>
     ${children}</dialog>`;

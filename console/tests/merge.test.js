@@ -6,10 +6,10 @@ import { canSettle, choicesOf } from '../logic/merge.js';
 const version = (hash) => ({ kind: 'file', hash });
 const conflict = (name, kind = 'both_changed', part = 'files') => /** @type {any} */ ({ part, name, kind });
 const files = new Map(Object.entries({
-  a: { path: 'a', left: version('1'), right: version('2') },
-  b: { path: 'b', left: version('3') },
-  c: { path: 'c', left: version('4') },
-  link: { path: 'link', left: { kind: 'symlink' }, right: version('5') },
+  a: { path: 'a', left: version('2'), right: version('1') },
+  b: { path: 'b', right: version('3') },
+  c: { path: 'c', right: version('4') },
+  link: { path: 'link', left: version('5'), right: { kind: 'symlink' } },
 }));
 
 test('theirs is written into mine, and mine into theirs', () => {

@@ -265,9 +265,91 @@ test('a call that is unmarked while others are answered is not answered', LIMIT,
   await page.locator(`#call-${second} .box`).click();
   await route.continue();
   await page.locator('.several').getByText(/^Answered/).waitFor();
+  assert.equal(await page.locator('.several .primary, .ask:not(.several)').count(), 0, 'the answered call is gone');
   await page.locator('.several button:enabled', { hasText: 'Done' }).click();
   assert.equal((await service.send('GET', `/v1/runs/${second}`)).status, 'waiting');
   assert.equal(await page.locator('.several').count(), 0);
+});
+
+test('an answer must be JSON, and its field says what it must fit', LIMIT, async () => {
+  await service.send('PUT', '/v1/agents/chooser', {
+    driver: 'scripted', model: 'demo/demo', script: [{ tool_calls: [{ name: 'choose', arguments: {} }] }, { text: 'Ok' }],
+    client_tools: [{
+      name: 'choose', description: 'Lets the user choose.',
+      response_schema: { type: 'object', properties: { choice: { type: 'string' } }, required: ['choice'] },
+    }],
+  });
+  const { run_id: id } = await service.run('chooser', 'Choose');
+  const page = await browser.open(`/console/inbox?show=programs&at=${id}`);
+  const card = page.locator('.ask');
+  await card.getByRole('heading', { name: 'chooser needs your answer to choose', exact: true }).waitFor();
+  await card.getByText('Lets the user choose.').waitFor();
+  await card.getByText('What the answer must fit').click();
+  await card.locator('details pre').getByText('"choice"').waitFor();
+  const fault = card.locator('label').getByText('This is not valid JSON');
+  await card.getByLabel('The answer, as JSON').fill('{');
+  await card.getByRole('button', { name: 'Answer', exact: true }).click();
+  await fault.waitFor();
+  await checkAccess(page);
+  await card.getByLabel('The answer, as JSON').fill('{"choice": "b"}');
+  await fault.waitFor({ state: 'detached' });
+  await card.getByRole('button', { name: 'Answer', exact: true }).click();
+  await page.waitForURL(/\/console\/runs\//);
+  await shows(page, 'completed');
+});
+
+test('the keys of a page act wherever the focus is, and its list has them', LIMIT, async () => {
+  const { run_id: id } = await ask();
+  const page = await browser.open(`/console/runs/${id}`);
+  await page.locator('.row.wide').waitFor();
+  await page.keyboard.press('?');
+  const keys = await page.locator('dialog .keys dt').allTextContents();
+  assert.deepEqual(['a', 'e', 'x', 'Left', 'Right', 'Enter', 'Escape', '/'].map((key) => keys.includes(key)),
+    [true, true, true, true, true, true, true, false]);
+  await page.keyboard.press('Escape');
+  await page.locator('dialog').waitFor({ state: 'detached' });
+  for (const key of ['Left', 'Left']) await page.keyboard.press(`Arrow${key}`);
+  await page.locator('.row.wide').waitFor({ state: 'detached' });
+  await page.keyboard.press('ArrowRight');
+  await page.locator('.row.wide').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.pane').waitFor({ state: 'hidden' });
+  await page.keyboard.press('Enter');
+  await page.locator('.pane:focus').waitFor();
+  await page.goto(`${service.url}/console/inbox?at=${id}`);
+  await page.locator(`#call-${id}.selected`).waitFor();
+  await page.keyboard.press('Space');
+  await page.locator(`#call-${id}[aria-checked="true"]`).waitFor();
+});
+
+test('a text that is not stored or not sent is not lost', LIMIT, async () => {
+  const page = await browser.open('/console/agents/editor');
+  const field = page.getByLabel('Definition as JSON');
+  const text = `${await field.inputValue()}\n`;
+  await field.fill(text);
+  page.removeAllListeners('dialog');
+  const question = page.waitForEvent('dialog');
+  const click = page.getByRole('link', { name: 'Overview' }).click();
+  await (await question).dismiss();
+  await click;
+  assert.deepEqual([new URL(page.url()).pathname, await field.inputValue()], ['/console/agents/editor', text]);
+  await page.getByRole('button', { name: 'Undo' }).click();
+
+  const input = page.getByRole('dialog').getByLabel('Input');
+  await page.locator('h1').click();
+  await page.keyboard.press('n');
+  await input.fill('Say it');
+  await page.keyboard.press('Escape');
+  await input.waitFor({ state: 'detached' });
+  await page.keyboard.press('n');
+  assert.equal(await input.inputValue(), 'Say it');
+  await page.keyboard.press('Control+Enter');
+  await page.waitForURL(/\/console\/runs\//);
+  await page.getByRole('link', { name: 'Agents' }).first().click();
+  await page.getByRole('link', { name: 'editor', exact: true }).click();
+  await page.getByText('Definition').first().waitFor();
+  await page.keyboard.press('n');
+  assert.equal(await input.inputValue(), '');
 });
 
 test('two people approve at once, and one of them wins', LIMIT, async () => {

@@ -108,6 +108,24 @@ test('two sessions of a tree are compared', LIMIT, async () => {
   assert.deepEqual(await idsOf(`/v1/sessions?root=${root}`), all, 'a comparison makes no session');
 });
 
+test('a session that no message names is named by what made it, everywhere', LIMIT, async () => {
+  const { root, base, mine } = await makeBranches();
+  const name = 'Files changed by hand';
+  const page = await browser.open(`/console/trees/${root}?fold=0&at=${mine}`);
+  await page.locator('.pane h2').getByText(name).waitFor();
+  await page.keyboard.press('t');
+  await page.getByRole('dialog', { name: `Point a thread to “${name}”` }).waitFor();
+  await page.keyboard.type('by-hand');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.equal((await service.send('GET', '/v1/threads/by-hand')).session_id, mine);
+  await page.locator('.pane').getByRole('button', { name: 'Remove' }).click();
+  await page.getByRole('dialog', { name: `Remove “${name}”?` }).waitFor();
+  await page.goto(`${service.url}/console/sessions/${base}`);
+  await page.locator('.kin a').nth(1).waitFor();
+  assert.deepEqual(await page.locator('.kin').first().locator('a').allTextContents(), [name, name]);
+});
+
 test('two sessions with conflicts are merged by choices', LIMIT, async () => {
   const { root, mine, theirs } = await makeBranches();
   const [all, sides] = [await idsOf(`/v1/sessions?root=${root}`), await Promise.all([mine, theirs].map(filesOf))];

@@ -13,6 +13,9 @@ use super::table;
 /// The file of all settings, as guides link it. The link also leads to the route of the file.
 const SETTINGS: &str = "../config/default.toml";
 
+/// Where the service of the examples is. The links lead to the service that shows the guide.
+const EXAMPLE: &str = "http://127.0.0.1:8080";
+
 const HEADING: &str = "<div class=\"heading\">";
 const HEADING_END: &str = "</div>\n";
 const TABLE: &str = "<div class=\"scrolls\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">";
@@ -108,7 +111,14 @@ impl<'m> Renderer<'m> {
                 self.events.push(Event::Text("Picture in the repository: ".into()));
                 self.picture = Some(dest_url);
             }
-            tag => self.events.push(Event::Start(tag)),
+            mut tag => {
+                if let Tag::Link { dest_url, .. } = &mut tag
+                    && let Some(path) = dest_url.strip_prefix(EXAMPLE)
+                {
+                    *dest_url = path.to_owned().into();
+                }
+                self.events.push(Event::Start(tag));
+            }
         }
     }
 
@@ -188,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_page_has_anchors_boxes_and_no_inline_style() {
-        let markdown = "# Title\n\n## `a_b`, \"c\" & *d*\n\n[x](agents.md#y) [lost](../src/main.rs)\n\n\
+        let markdown = "# Title\n\n## `a_b`, \"c\" & *d*\n\n[x](agents.md#y) [lost](../src/main.rs) <http://127.0.0.1:8080/console>\n\n\
             ![The inbox](console/inbox-light.png)\n\n| | n |\n|---|--:|\n| a | |\n\n```sh\ncurl <a>\n```\n";
         let page = render(markdown);
         let headings: Vec<_> = page
@@ -200,7 +210,7 @@ mod tests {
         let expected = "<div class=\"heading\">\n<h1 id=\"title\">Title</h1>\n</div>\n\
             <div class=\"heading\">\n<h2 id=\"a_b-c--d\"><code>a_b</code>, \"c\" &amp; <em>d</em></h2>\n\
             <a class=\"anchor\" href=\"#a_b-c--d\" aria-label=\"Link to a_b, &quot;c&quot; &amp; d\">#</a></div>\n\
-            <p><a href=\"agents.md#y\">x</a> lost</p>\n\
+            <p><a href=\"agents.md#y\">x</a> lost <a href=\"/console\">http://127.0.0.1:8080/console</a></p>\n\
             <p><span class=\"note\">Picture in the repository: The inbox, <code>docs/console/inbox-light.png</code>\
             </span></p>\n\
             <div class=\"scrolls\" role=\"group\" aria-label=\"Table\" tabindex=\"0\"><table><thead><tr><td></td>\

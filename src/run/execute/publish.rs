@@ -17,11 +17,10 @@ use super::webhook::deliveries_of;
 use crate::run::context::{ActiveRun, HeldLease, RunContext};
 use crate::run::plan::RunPlan;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome};
-use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::record::{RunRecord, RunStatus, StepRecord};
 use store::runs::{Recorded, RunEnd};
 use store::sessions::{Commit, ThreadMove};
 use store::{CommitError, StoreError};
-use values::message::Message;
 use values::session::Bundle;
 
 /// How long to retry storing the end of a light run, which no other worker would take over.
@@ -93,7 +92,10 @@ pub(in crate::run) async fn store_outcome(ctx: &RunContext, live: &LiveEvents, m
             is_stored: true,
         };
     }
-    outcome.record.input = kept_input(ctx, live, &outcome.record.summary).await;
+    let ended = &outcome.record.summary;
+    if ended.publishes && !ended.status.has_session() {
+        outcome.record.input = Arc::clone(live.input());
+    }
     let end = run_end(ctx, live, &mut outcome.record, outcome.steps.clone());
     let (tenant, run_id) = (&live.active.tenant, live.active.run_id);
     // Read before, since afterwards nothing names the run whose calls are open again.
@@ -135,23 +137,6 @@ pub(in crate::run) async fn store_outcome(ctx: &RunContext, live: &LiveEvents, m
         ctx.publish_reopened(tenant, answered);
     }
     stored
-}
-
-/// Returns the input of a run that has ended without a session, which would have it. Hooks may
-/// remove what must not be stored, so the run of an agent with hooks keeps none.
-async fn kept_input(ctx: &RunContext, live: &LiveEvents, ended: &RunSummary) -> Arc<[Message]> {
-    let is_kept = ended.publishes && !ended.status.has_session();
-    let Some(version) = ended.agent_version.filter(|_| is_kept) else {
-        return Arc::default();
-    };
-    match ctx.agents.version(&live.active.tenant, version).await {
-        Ok(agent) if agent.definition.hooks.is_empty() => Arc::clone(live.input()),
-        Ok(_) => Arc::default(),
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn Error, "the input of a failed run is not kept");
-            Arc::default()
-        }
-    }
 }
 
 /// Asks the store at the end of a run. For a queued run, retries while this process holds the

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::run::request::RunRequest;
+use agent::definition::AgentDefinition;
 use store::queue::{StoredRequest, UnreadableRequest};
 use tasks::off_thread::by_size_of;
 use values::ids::AgentId;
+use values::json::{is_yes, yes};
 use values::message::Message;
 use values::session::Hash;
 use values::tenant::TenantId;
@@ -20,6 +22,10 @@ pub(in crate::run) struct AcceptedRequest {
     pub(in crate::run) request: RunRequest,
     /// The input messages, with the ids assigned to them.
     pub(in crate::run) input: Arc<[Message]>,
+    /// Whether the record of the run keeps the input if no session will have it. Hooks may remove
+    /// what must not be stored, so the run of an agent with hooks keeps none.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(in crate::run) keeps_input: bool,
     /// The versions of the agents.
     pub(in crate::run) pinned: PinnedAgents,
 }
@@ -36,6 +42,30 @@ pub(in crate::run) struct PinnedAgents {
 }
 
 impl AcceptedRequest {
+    /// Makes the request for a run of an agent.
+    pub(super) fn new(
+        request: RunRequest,
+        input: Arc<[Message]>,
+        pinned: PinnedAgents,
+        agent: &AgentDefinition,
+    ) -> Self {
+        Self {
+            request,
+            input,
+            keeps_input: agent.hooks.is_empty(),
+            pinned,
+        }
+    }
+
+    /// Returns the input for the record of a run without a session.
+    pub(in crate::run) fn kept_input(&self) -> Arc<[Message]> {
+        if self.keeps_input {
+            Arc::clone(&self.input)
+        } else {
+            Arc::default()
+        }
+    }
+
     /// Encodes the stored form.
     pub(in crate::run) fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
@@ -117,6 +147,7 @@ mod tests {
         AcceptedRequest {
             request: serde_json::from_value(request).unwrap(),
             input: serde_json::from_value(input).unwrap(),
+            keeps_input: true,
             pinned: serde_json::from_value(json!({"agent": hash(2), "agent_id": id(16), "team": {"reader": hash(3)}}))
                 .unwrap(),
         }

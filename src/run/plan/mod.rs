@@ -162,6 +162,7 @@ pub(super) async fn plan_again(
         mut request,
         input,
         pinned,
+        ..
     } = accepted;
     request.durability = Some(durability.into());
     let continued = Continued {
@@ -200,8 +201,7 @@ async fn plan_with(
     let settings = LastingSettings::of_run(bundle, &agent.definition, &request)?;
     let left_settings = LastingSettings::of_session(bundle, &agent.definition, &request)?;
     let requested_tools = requested_tools(tenant, bundle, &agent.definition, &request).await?;
-    let overrides = settings.overrides.as_deref();
-    let (changes, servers) = (&request.overrides, &*ctx.servers);
+    let (changes, overrides, servers) = (&request.overrides, settings.overrides.as_deref(), &*ctx.servers);
     check_overrides(tenant, &agent.definition, servers, changes, overrides, &requested_tools).await?;
     check_left(&request, &agent.definition, left_settings.as_ref().unwrap_or(&settings))?;
     check_instructions(request.instructions.as_deref())?;
@@ -238,7 +238,7 @@ async fn plan_with(
     };
     Ok(RunPlan {
         tenant: tenant.clone(),
-        accepted: AcceptedRequest { request, input, pinned },
+        accepted: AcceptedRequest::new(request, input, pinned, &agent.definition),
         answered,
         base,
         lead: Arc::new(Member {

@@ -26,7 +26,7 @@ pub(in crate::run) struct LiveEvents {
     /// Registers the run as active.
     _at_work: ActiveGuard,
     ctx: Arc<RunContext>,
-    /// The messages of the request.
+    /// The input that the record keeps if the run ends without a session.
     input: Arc<[Message]>,
     state: Mutex<LiveState>,
 }
@@ -76,14 +76,14 @@ impl LiveEvents {
         }
     }
 
-    /// Sets the messages of the request.
+    /// Sets the input that the record keeps if the run ends without a session.
     #[must_use]
-    pub(in crate::run) fn of_input(mut self, input: &Arc<[Message]>) -> Self {
-        self.input = Arc::clone(input);
+    pub(in crate::run) fn keeping(mut self, input: Arc<[Message]>) -> Self {
+        self.input = input;
         self
     }
 
-    /// Returns the messages of the request, as they were before hooks; none if it can't be read.
+    /// Returns the input that the record keeps if the run ends without a session.
     pub(in crate::run) fn input(&self) -> &Arc<[Message]> {
         &self.input
     }
