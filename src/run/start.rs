@@ -92,7 +92,7 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
     let (sender, result) = oneshot::channel();
     let handle = RunHandle::new(ctx, &plan.tenant, summary, departure);
     let live = LiveEvents::new(ctx, active, at_work, run)
-        .keeping(plan.accepted.kept_input())
+        .keeping(plan.accepted.retained_input())
         .with_result(Some(sender));
     Ok((handle.with_result(ResultSource::Task(result)), Arc::new(live)))
 }

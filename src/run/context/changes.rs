@@ -22,8 +22,8 @@ impl RunContext {
         self.board.change_publish(tenant, change);
     }
 
-    /// Publishes that the run `by` answers the open calls of another one. A fork may answer none. If
-    /// the store can't say so now, readers look at the other one for nothing.
+    /// Publishes that the run `by` answers the open calls of another one. A fork may answer none.
+    /// If the store can't be read now, readers are told to look at the other one.
     pub(in crate::run) async fn publish_answered(&self, tenant: &TenantId, other: RunId, by: RunId) {
         let change = match self.store.run_lookup_by_answer(tenant, by).await {
             Ok(Some(answered)) => TenantChange::of_run(&answered),

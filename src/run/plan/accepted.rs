@@ -58,7 +58,7 @@ impl AcceptedRequest {
     }
 
     /// Returns the input for the record of a run without a session.
-    pub(in crate::run) fn kept_input(&self) -> Arc<[Message]> {
+    pub(in crate::run) fn retained_input(&self) -> Arc<[Message]> {
         if self.keeps_input {
             Arc::clone(&self.input)
         } else {

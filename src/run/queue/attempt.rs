@@ -170,7 +170,7 @@ async fn take_up(
     let _ = opening.await;
     let live = LiveEvents::new(ctx, active, at_work, run).following(last, leased.is_taken_over);
     Ok(match accepted {
-        Some(accepted) => live.keeping(accepted.kept_input()),
+        Some(accepted) => live.keeping(accepted.retained_input()),
         None => live,
     })
 }

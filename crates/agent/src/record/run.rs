@@ -169,8 +169,9 @@ pub struct RunRecord {
     /// All but the input and the output.
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// The messages of the request of a run that has ended without a session, which would have them.
-    /// None for a run that publishes nothing, of an agent with hooks, or whose request can't be read.
+    /// The messages of the request of a run that has ended without a session, which would have
+    /// them. None if the run publishes nothing, if its agent has hooks, or if its request can't be
+    /// read.
     #[serde(default, skip_serializing_if = "<[Message]>::is_empty")]
     pub input: Arc<[Message]>,
     /// The messages of the final step.

@@ -17,9 +17,9 @@ use values::session::OpenCall;
 /// The version that this code writes, and the newest version that it reads.
 const VERSION: u32 = 1;
 
-/// The most bytes of a run's steps, input and output that are shared. For larger ones, other replicas see
-/// only the summary. A larger value could exceed the timeout of each write, so that no run would be
-/// shared any more.
+/// The most bytes of a run's steps, input and output that are shared. For larger ones, other
+/// replicas see only the summary. A larger value could exceed the timeout of each write, so that no
+/// run would be shared any more.
 const MAX_WORK_BYTES: usize = 1 << 20;
 
 /// The most bytes of an event that is shared.

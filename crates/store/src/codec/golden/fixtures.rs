@@ -12,7 +12,7 @@ use agent::AgentEvent;
 use agent::definition::AgentDefinition;
 use agent::journal::JournalEntry;
 use agent::ports::{Approved, ToolDecision, ToolUse};
-use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, StepRecord};
+use agent::record::{RunEvent, RunEventPayload, RunRecord, StepRecord};
 use agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, Messages, ModelResponse,
     StateAddition, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
@@ -486,16 +486,6 @@ pub(super) fn record() -> RunRecord {
         output: messages()[3..4].to_vec(),
         value: Some(json!({"sum": 2})),
         ..serde_json::from_value(record).unwrap()
-    }
-}
-
-/// A run without a session, which keeps its input.
-pub(super) fn failed_record() -> RunRecord {
-    let RunRecord { mut summary, .. } = record();
-    summary.status = RunStatus::Failed;
-    RunRecord {
-        input: [(*messages()[0]).clone()].into(),
-        ..RunRecord::without_output(summary)
     }
 }
 

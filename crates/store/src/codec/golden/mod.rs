@@ -96,8 +96,8 @@ const KINDS: [Kind; 22] = [
     Kind {
         name: "run_output_failed",
         newest: RUN_VERSION,
-        encode: || encode_output(&fixtures::failed_record(), true).unwrap(),
-        check: |stored| assert_eq!(decode_output(stored).unwrap().input, fixtures::failed_record().input),
+        encode: || encode_output(&waiting::failed_record(), true).unwrap(),
+        check: |stored| assert_eq!(decode_output(stored).unwrap().input, waiting::failed_record().input),
     },
     Kind {
         name: "run_output_waiting",

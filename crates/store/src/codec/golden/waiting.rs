@@ -1,11 +1,11 @@
-//! The values in the golden files of waiting runs and their sessions.
+//! The values in the golden files of waiting runs and their sessions, and of failed runs.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::fixtures::{at, context, id, record};
-use agent::record::RunRecord;
+use super::fixtures::{at, context, id, messages, record};
+use agent::record::{RunRecord, RunStatus};
 use values::json::Object;
 use values::session::{RememberedApproval, StoredContext, hash_arguments, hash_definition};
 
@@ -38,5 +38,15 @@ pub(super) fn waiting_record() -> RunRecord {
         open_calls: waiting.open_calls.clone(),
         echo: Some(Arc::new(Object::from_iter([("store".to_owned(), true.into())]))),
         ..record()
+    }
+}
+
+/// A run without a session, which keeps its input.
+pub(super) fn failed_record() -> RunRecord {
+    let RunRecord { mut summary, .. } = record();
+    summary.status = RunStatus::Failed;
+    RunRecord {
+        input: [(*messages()[0]).clone()].into(),
+        ..RunRecord::without_output(summary)
     }
 }
