@@ -13,8 +13,9 @@ await makeAgents(service);
 after(end);
 afterEach(() => browser.check());
 
-/** Waits until the page of a run shows a status. */
-const shows = (page, status) => page.locator('header .status').getByText(status, { exact: true }).waitFor();
+/** Waits until the page of a run shows a status. A selected step may show its own below. */
+const shows = (page, status) =>
+  page.locator('header .status').first().filter({ hasText: new RegExp(`^${status}$`) }).waitFor();
 
 /** Makes a run that waits for an approval. */
 const ask = () => service.run('secretary', 'Write the report');

@@ -254,6 +254,7 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
 fn without_output(run: &Value) -> Value {
     let mut run = run.clone();
     for field in [
+        "input",
         "output",
         "output_text",
         "output_value",
