@@ -10,7 +10,7 @@ import { ModelField } from '../parts/new_run.js';
 import { Code, JsonValue } from '../parts/payload.js';
 import { Act, Button, Dialog, ProblemBox, Requests, usePost } from '../parts/ui.js';
 import { go } from '../router.js';
-import { isActive } from './run_data.js';
+import { hasSession, isActive } from './run_data.js';
 
 /** @import { Run } from '../types.d.ts' */
 
@@ -50,8 +50,9 @@ async function readInput(run) {
   const refuse = (detail) => Promise.reject(new Problem(0, { detail }));
   const sent = ({ role, name, content }) => ({ role, name, content });
   if (run.input) return run.input.map(sent);
-  if (!run.session_id) return refuse('The run publishes nothing, so its input is not kept.');
-  if (run.status === 'failed' || run.status === 'cancelled') return refuse(NO_INPUT);
+  if (!hasSession(run)) {
+    return refuse(run.session_id ? NO_INPUT : 'The run publishes nothing, so its input is not kept.');
+  }
   const base = run.base_session_id ? await get(`/v1/sessions/${run.base_session_id}?include=`) : null;
   const page = await get(`/v1/sessions/${run.session_id}/messages?from=${base?.message_count ?? 0}&limit=50`);
   const end = page.data.findIndex(({ role }) => role !== 'user' && role !== 'system');

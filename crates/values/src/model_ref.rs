@@ -48,11 +48,6 @@ impl ModelRef {
     pub fn model(&self) -> &str {
         &self.name[self.provider_length + 1..]
     }
-
-    /// Returns the whole name.
-    pub fn as_str(&self) -> &str {
-        &self.name
-    }
 }
 
 impl FromStr for ModelRef {

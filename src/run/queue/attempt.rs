@@ -168,11 +168,10 @@ async fn take_up(
     let opening = ctx.board.run_open(&tenant, Arc::new(run.clone()), false);
     // Never fails, since only an exclusive run can conflict with others.
     let _ = opening.await;
-    let live = LiveEvents::new(ctx, active, at_work, run).following(last, leased.is_taken_over);
-    Ok(match accepted {
-        Some(accepted) => live.keeping(accepted.retained_input()),
-        None => live,
-    })
+    let input = accepted.map(AcceptedRequest::retained_input).unwrap_or_default();
+    Ok(LiveEvents::new(ctx, active, at_work, run)
+        .keeping(input)
+        .following(last, leased.is_taken_over))
 }
 
 /// Executes the run. Plans it again first, unless it was just accepted here.
