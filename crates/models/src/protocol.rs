@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
 use super::address::AddressRules;
 use super::capabilities::ProviderCapabilities;
+use super::capability_settings::Capabilities;
 use super::retry::AttemptError;
 use super::settings::{CapSettings, ProviderKind, ProviderSettings};
 use super::target::Target;
@@ -87,6 +89,9 @@ pub(super) struct Dialect {
     pub(super) max_output_tokens: Option<u64>,
     kind: ProviderKind,
     capabilities: ProviderCapabilities,
+    /// The capabilities of the last model: to look them up means to search its name for each word of
+    /// a table.
+    last: Mutex<Option<(String, Capabilities)>>,
 }
 
 impl Dialect {
@@ -97,12 +102,24 @@ impl Dialect {
             max_output_tokens: settings.max_output_tokens,
             kind: settings.kind,
             capabilities: ProviderCapabilities::new(settings, url),
+            last: Mutex::default(),
         }
     }
 
     /// Returns the model that a request is for, and its limits for media.
     pub(super) fn target(&self, request: &ModelRequest) -> Target {
-        let can = self.capabilities.of(self.kind, &request.model);
-        Target::of(request, &self.provider, can)
+        Target::of(request, &self.provider, self.capabilities_of(&request.model))
+    }
+
+    fn capabilities_of(&self, model: &str) -> Capabilities {
+        let mut last = self.last.lock();
+        if let Some((name, can)) = &*last
+            && name == model
+        {
+            return *can;
+        }
+        let can = self.capabilities.of(self.kind, model);
+        *last = Some((model.to_owned(), can));
+        can
     }
 }

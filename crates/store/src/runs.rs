@@ -1,6 +1,7 @@
 //! The records of runs as traits: reads, and the end of a run without a session.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -60,7 +61,28 @@ pub trait RunReader: Send + Sync + fmt::Debug {
     async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
 
     /// Reads the steps of a run as they were stored.
-    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError>;
+    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError> {
+        let page = self.step_page(tenant, run_id, 0..u64::MAX).await?;
+        Ok(page.map(|page| page.steps))
+    }
+
+    /// Reads steps of a run by their index, as they were stored. Leaves out indexes that the run
+    /// does not have.
+    async fn step_page(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        indexes: Range<u64>,
+    ) -> Result<Option<StepPage>, StoreError>;
+}
+
+/// Some steps of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StepPage {
+    /// The steps, in their order.
+    pub steps: Vec<StepRecord>,
+    /// The number of all steps of the run.
+    pub total: u64,
 }
 
 /// Writes the ends of runs that publish no session, and hides runs.

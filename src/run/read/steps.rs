@@ -15,20 +15,12 @@ use crate::run::context::RunContext;
 use agent::record::StepRecord;
 use board::LiveRun;
 use store::StoreError;
+use store::runs::StepPage;
 use tasks::off_thread::off_thread;
 use values::ids::{RunId, SessionId, StepId};
 use values::json::json_length;
 use values::message::Message;
 use values::tenant::TenantId;
-
-/// Some completed steps of a run, with their messages.
-#[derive(Debug)]
-pub struct StepPage {
-    /// The steps, in their order.
-    pub steps: Vec<StepRecord>,
-    /// The number of all completed steps of the run.
-    pub total: u64,
-}
 
 /// Reads the completed steps of a run with their messages.
 pub async fn step_list(
@@ -62,17 +54,13 @@ pub async fn step_page(
     }
     let session_id = run.summary.has_session().then_some(run.summary.session_id);
     // Both are large for a long run, and are decoded beside each other.
-    let (steps, messages) = tokio::try_join!(
-        ctx.store.step_list(tenant, run_id),
+    let (page, messages) = tokio::try_join!(
+        ctx.store.step_page(tenant, run_id, indexes),
         new_messages(ctx, tenant, session_id)
     )?;
-    let mut steps = steps.unwrap_or_default();
-    let total = steps.len() as u64;
-    let Range { start, end } = positions(&indexes, steps.len());
-    steps.truncate(end);
-    steps.drain(..start);
-    fill_messages(ctx, tenant, &messages, &mut steps).await?;
-    Ok(Some(StepPage { steps, total }))
+    let mut page = page.unwrap_or_default();
+    fill_messages(ctx, tenant, &messages, &mut page.steps).await?;
+    Ok(Some(page))
 }
 
 /// Returns about the size as JSON in bytes of what [`step_page`] reads.

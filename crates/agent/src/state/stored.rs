@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::addition::StateAddition;
 use super::agent_state::AgentState;
@@ -32,6 +33,18 @@ impl AgentState {
         let messages = self.context.store.history().iter();
         restore_items(list(&mut written, MESSAGES), messages.map(|message| &message.unread));
         Ok(written)
+    }
+
+    /// Returns whether no part retains unknown fields.
+    fn is_whole(&self) -> bool {
+        let mut messages = self.context.store.history().iter();
+        let is_whole = |execution: &ExecutionState| {
+            let mut steps = execution.step_executions.iter();
+            execution.unread.is_empty() && steps.all(|step| step.unread.is_empty())
+        };
+        self.unread.is_empty()
+            && self.execution().is_none_or(is_whole)
+            && messages.all(|message| message.unread.is_empty())
     }
 
     /// Reads a state that this version or another one wrote.
@@ -64,29 +77,40 @@ impl AgentState {
 
 /// The stored form of an addition.
 #[derive(Serialize, Deserialize)]
-struct StoredAddition {
+struct StoredAddition<T> {
     first_step: usize,
     has_context: bool,
-    state: Value,
+    state: T,
 }
 
 impl StateAddition {
-    /// Writes the addition.
-    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(StoredAddition {
+    fn stored<T>(&self, state: T) -> StoredAddition<T> {
+        StoredAddition {
             first_step: self.first_step,
             has_context: self.has_context,
-            state: self.state.to_json()?,
-        })
+            state,
+        }
     }
+}
 
-    /// Reads an addition that this version or another one wrote.
-    pub fn from_json(stored: Value) -> Result<Self, serde_json::Error> {
-        let stored = StoredAddition::deserialize(stored)?;
+impl Serialize for StateAddition {
+    /// Makes a [`Value`] only if unknown fields are written back, since each step of a run is written.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.state.is_whole() {
+            return self.stored(&self.state).serialize(serializer);
+        }
+        let state = self.state.to_json().map_err(S::Error::custom)?;
+        self.stored(state).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for StateAddition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = StoredAddition::<Value>::deserialize(deserializer)?;
         Ok(Self {
             first_step: stored.first_step,
             has_context: stored.has_context,
-            state: AgentState::from_json(stored.state)?,
+            state: AgentState::from_json(stored.state).map_err(de::Error::custom)?,
         })
     }
 }

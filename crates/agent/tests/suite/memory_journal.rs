@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::journal::{Journal, JournalEntry, JournalError};
 use agent::ports::ToolUse;
-use agent::state::{AgentStep, StateAddition, ToolExecution};
+use agent::state::{AgentStep, ToolExecution};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use values::session::EnvironmentState;
@@ -101,7 +101,7 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
             revision,
             state: again::<Box<EnvironmentState>>(&state, &mut add),
         },
-        JournalEntry::Reached(addition) => JournalEntry::Reached(addition_again(&addition, &mut add)),
+        JournalEntry::Reached(addition) => JournalEntry::Reached(again(&addition, &mut add)),
         JournalEntry::CallsRequested {
             step,
             started_at,
@@ -109,7 +109,7 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
         } => JournalEntry::CallsRequested {
             step: again::<Box<AgentStep>>(&step, &mut add),
             started_at,
-            addition: addition_again(&addition, &mut add),
+            addition: again(&addition, &mut add),
         },
         JournalEntry::CallDecided {
             index,
@@ -118,7 +118,7 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
         } => JournalEntry::CallDecided {
             index,
             tool_use: again::<ToolUse>(&tool_use, &mut add),
-            addition: addition_again(&addition, &mut add),
+            addition: again(&addition, &mut add),
         },
         JournalEntry::CallEnded {
             index,
@@ -127,7 +127,7 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
         } => JournalEntry::CallEnded {
             index,
             execution: again::<Box<ToolExecution>>(&execution, &mut add),
-            addition: addition_again(&addition, &mut add),
+            addition: again(&addition, &mut add),
         },
     };
     (size, entry)
@@ -137,10 +137,4 @@ fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T, add: &mut
     let json = serde_json::to_value(value).unwrap();
     add(&json);
     serde_json::from_value(json).unwrap()
-}
-
-fn addition_again(addition: &StateAddition, add: &mut impl FnMut(&serde_json::Value)) -> StateAddition {
-    let json = addition.to_json().unwrap();
-    add(&json);
-    StateAddition::from_json(json).unwrap()
 }

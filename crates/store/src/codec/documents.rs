@@ -1,9 +1,11 @@
 //! JSON payloads of environments, outputs, steps and definitions. Each is encoded once, and the
 //! hash covers the encoded bytes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode, open_payload};
 use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
@@ -88,9 +90,19 @@ pub(crate) fn encode_steps(steps: &[StepRecord]) -> Result<Payload, EncodeError>
     Payload::encode(RUN_VERSION, bytes)
 }
 
-/// Decodes the steps of a run.
-pub(crate) fn decode_steps(stored: StoredPayload<'_>) -> Result<Vec<StepRecord>, DecodeError> {
-    decode(stored, RUN_VERSION)
+/// Decodes the steps of a run with these indexes, as far as it has them. Skips the others, and
+/// counts all.
+pub(crate) fn decode_steps(
+    stored: StoredPayload<'_>,
+    indexes: &Range<u64>,
+) -> Result<(Vec<StepRecord>, u64), DecodeError> {
+    let bytes = open_payload(stored, RUN_VERSION)?;
+    let all: Vec<&RawValue> = serde_json::from_slice(&bytes).map_err(DecodeError::Json)?;
+    let index = |index: u64| usize::try_from(index).unwrap_or(usize::MAX).min(all.len());
+    let asked = all.get(index(indexes.start)..index(indexes.end)).unwrap_or_default();
+    let steps = asked.iter().map(|step| serde_json::from_str(step.get()));
+    let steps: Result<_, _> = steps.collect();
+    Ok((steps.map_err(DecodeError::Json)?, all.len() as u64))
 }
 
 /// Encodes an environment and computes the hash that addresses it.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::SEGMENT_VERSION;
-use super::messages::read_messages;
+use super::messages::{read_last_messages, read_messages};
 use super::payload::{DecodeError, StoredPayload, open_payload};
 use values::json::json_length;
 use values::message::Message;
@@ -23,6 +23,13 @@ pub(crate) struct StoredSegment<'a> {
 }
 
 impl StoredSegment<'_> {
+    /// Decodes the last messages, and all if there are fewer.
+    pub(crate) fn last_messages(self, count: usize) -> Result<Vec<Arc<Message>>, DecodeError> {
+        let bytes = open_payload(self.payload, SEGMENT_VERSION)?;
+        let (messages, found) = read_last_messages(&bytes, count)?;
+        check_count(self.message_count, found).map(|()| messages)
+    }
+
     /// Checks and hashes the messages. Also returns the end of the range that the newest summary
     /// among them covers.
     pub(crate) fn inspect(self) -> Result<(Hash, Option<u64>), DecodeError> {
@@ -129,12 +136,13 @@ pub(crate) struct HistoryGap;
 
 fn decode_segment(bytes: &[u8], stated: i64) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let (messages, length) = read_messages(bytes)?;
-    if i64::try_from(messages.len()) == Ok(stated) {
-        Ok((messages, length))
+    check_count(stated, messages.len()).map(|()| (messages, length))
+}
+
+fn check_count(stated: i64, found: usize) -> Result<(), DecodeError> {
+    if i64::try_from(found) == Ok(stated) {
+        Ok(())
     } else {
-        Err(DecodeError::MessageCount {
-            stated,
-            found: messages.len(),
-        })
+        Err(DecodeError::MessageCount { stated, found })
     }
 }

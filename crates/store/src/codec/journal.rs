@@ -38,13 +38,11 @@ enum StoredEntry {
         #[serde(with = "step")]
         step: Box<AgentStep>,
         started_at: Timestamp,
-        #[serde(with = "addition")]
         addition: StateAddition,
     },
     CallDecided {
         index: usize,
         tool_use: ToolUse,
-        #[serde(with = "addition")]
         addition: StateAddition,
     },
     CallBegun {
@@ -53,7 +51,6 @@ enum StoredEntry {
     CallEnded {
         index: usize,
         execution: Box<ToolExecution>,
-        #[serde(with = "addition")]
         addition: StateAddition,
     },
 }
@@ -100,41 +97,19 @@ pub(crate) fn decode_steering(stored: StoredPayload<'_>) -> Result<Message, Deco
 
 /// Serializes the state of an execution in a separate field.
 mod reached {
-    use super::{Deserialize, Deserializer, Serialize, Serializer, StateAddition, addition};
+    use super::{Deserialize, Deserializer, Serialize, Serializer, StateAddition};
 
     #[derive(Serialize, Deserialize)]
     struct Reached<T> {
         addition: T,
     }
 
-    pub(super) fn serialize<S: Serializer>(value: &StateAddition, serializer: S) -> Result<S::Ok, S::Error> {
-        let addition = addition::write(value)?;
+    pub(super) fn serialize<S: Serializer>(addition: &StateAddition, serializer: S) -> Result<S::Ok, S::Error> {
         Reached { addition }.serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StateAddition, D::Error> {
-        let Reached { addition } = Reached::deserialize(deserializer)?;
-        addition::read(addition)
-    }
-}
-
-mod addition {
-    use super::{Deserialize as _, Deserializer, Serialize as _, Serializer, StateAddition, Value, de, ser};
-
-    pub(super) fn serialize<S: Serializer>(value: &StateAddition, serializer: S) -> Result<S::Ok, S::Error> {
-        write::<S::Error>(value)?.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StateAddition, D::Error> {
-        read(Value::deserialize(deserializer)?)
-    }
-
-    pub(super) fn write<E: ser::Error>(value: &StateAddition) -> Result<Value, E> {
-        value.to_json().map_err(E::custom)
-    }
-
-    pub(super) fn read<E: de::Error>(stored: Value) -> Result<StateAddition, E> {
-        StateAddition::from_json(stored).map_err(E::custom)
+        Reached::deserialize(deserializer).map(|Reached { addition }| addition)
     }
 }
 
@@ -149,6 +124,9 @@ mod step {
     const MESSAGES: &str = "output_messages";
 
     pub(super) fn serialize<S: Serializer>(step: &AgentStep, serializer: S) -> Result<S::Ok, S::Error> {
+        if step.output_messages.iter().all(|message| message.unread.is_empty()) {
+            return step.serialize(serializer);
+        }
         write(step).map_err(ser::Error::custom)?.serialize(serializer)
     }
 

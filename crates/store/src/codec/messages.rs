@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::payload::{DecodeError, EncodeError};
 use values::json::{Value, json_length, read_open, write_open};
@@ -37,6 +38,15 @@ pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), 
     let messages = messages.map_err(DecodeError::Json)?;
     let length = messages.iter().map(|message| json_length(&**message)).sum();
     Ok((messages, length))
+}
+
+/// Reads the last messages, and counts all. Skips the others; returns all if there are fewer.
+pub(super) fn read_last_messages(bytes: &[u8], count: usize) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
+    let all: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
+    let last = &all[all.len().saturating_sub(count)..];
+    let last: Vec<&str> = last.iter().map(|message| message.get()).collect();
+    let (messages, _) = read_messages(format!("[{}]", last.join(",")).as_bytes())?;
+    Ok((messages, all.len()))
 }
 
 /// Reads one message.
@@ -124,6 +134,23 @@ mod tests {
             read_messages(&encode_messages(&messages).unwrap()).unwrap(),
             (messages, length)
         );
+    }
+
+    #[test]
+    fn the_last_messages_are_those_at_the_end_of_all() {
+        let text = |n: u8| {
+            let mut message = stored();
+            message["content"] = json!([{"type": "text", "text": format!("\u{e9} {n} ], {{")}]);
+            message
+        };
+        let bytes = serde_json::to_vec_pretty(&json!([text(1), text(2), text(3)])).unwrap();
+        let (all, _) = read_messages(&bytes).unwrap();
+        for count in 0..5 {
+            let (last, found) = read_last_messages(&bytes, count).unwrap();
+            assert_eq!((&last[..], found), (&all[3 - count.min(3)..], 3));
+        }
+        assert!(read_last_messages(&bytes[..bytes.len() - 1], 1).is_err());
+        assert_eq!(read_last_messages(b"[]", 1).unwrap(), (Vec::new(), 0));
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! Rows of `runs`: the columns that lists show, and separately the payloads.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::{PayloadSizeRow, Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
 use crate::codec::{
-    EncodeError, HistoryBuilder, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps,
-    encode_output, encode_steps,
+    EncodeError, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps, encode_output,
+    encode_steps,
 };
 use crate::error::StoreError;
+use crate::runs::StepPage;
 use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use agent::state::FinishReason;
 use values::ids::{RunId, SessionId};
@@ -292,13 +294,13 @@ impl OutputRow {
         const COLUMN: &str = "output_messages";
         let segment = self.segment();
         let segment = segment.ok_or_else(|| name.corrupt(COLUMN, "the session of the run has no segment"))?;
-        let mut history = HistoryBuilder::default();
-        history.push(segment).map_err(|error| name.corrupt(COLUMN, error))?;
-        let mut messages = history.into_messages();
         let count = usize::try_from(count).map_err(|error| name.corrupt(COLUMN, error))?;
-        let before = messages.len().checked_sub(count);
-        let before = before.ok_or_else(|| name.corrupt(COLUMN, "the session of the run has fewer messages"))?;
-        Ok(messages.split_off(before))
+        let messages = segment.last_messages(count);
+        let messages = messages.map_err(|error| name.corrupt(COLUMN, error))?;
+        if messages.len() < count {
+            return Err(name.corrupt(COLUMN, "the session of the run has fewer messages"));
+        }
+        Ok(messages)
     }
 }
 
@@ -394,19 +396,18 @@ impl StepsRow {
         self.stored().length()
     }
 
+    /// Decodes the steps with these indexes.
+    pub(crate) fn decode(&self, indexes: &Range<u64>) -> Result<StepPage, StoreError> {
+        let decoded = decode_steps(self.stored(), indexes);
+        let (steps, total) = decoded.map_err(|error| RowName::new("runs", &self.run_id).undecodable("steps", error))?;
+        Ok(StepPage { steps, total })
+    }
+
     fn stored(&self) -> StoredPayload<'_> {
         StoredPayload {
             schema_version: self.schema_version,
             encoding: self.steps_encoding,
             bytes: &self.steps,
         }
-    }
-}
-
-impl TryFrom<StepsRow> for Vec<StepRecord> {
-    type Error = StoreError;
-
-    fn try_from(row: StepsRow) -> Result<Self, StoreError> {
-        decode_steps(row.stored()).map_err(|error| RowName::new("runs", &row.run_id).undecodable("steps", error))
     }
 }

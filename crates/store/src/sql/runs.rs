@@ -1,5 +1,7 @@
 //! Runs.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 
 use super::columns::without_session;
@@ -11,8 +13,8 @@ use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::query::Page;
 use crate::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, values};
-use crate::runs::{RunFilter, RunReader, WaitingFilter};
-use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
+use crate::runs::{RunFilter, RunReader, StepPage, WaitingFilter};
+use agent::record::{RunRecord, RunStatus, RunSummary};
 use tasks::off_thread::by_size;
 use values::ids::{RunId, SessionId};
 use values::tenant::TenantId;
@@ -127,13 +129,20 @@ impl<E: Engine> RunReader for E {
         Ok(rows.iter().map(PayloadSizeRow::bytes).sum())
     }
 
-    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError> {
+    async fn step_page(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        indexes: Range<u64>,
+    ) -> Result<Option<StepPage>, StoreError> {
         let statement =
             "select run_id, schema_version, steps_encoding, steps from runs where tenant = $1 and run_id = $2";
         let select = Statement::with("list steps", statement, values![tenant, run_id]);
         let row: Option<StepsRow> = select.fetch_optional(self).await?;
         let Some(row) = row else { return Ok(None) };
-        by_size(tenant, row.bytes(), move || row.try_into()).await.map(Some)
+        by_size(tenant, row.bytes(), move || row.decode(&indexes))
+            .await
+            .map(Some)
     }
 }
 

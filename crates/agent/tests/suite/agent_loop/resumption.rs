@@ -188,8 +188,8 @@ async fn what_is_stored_with_each_step_adds_up_to_the_state() {
     let mut sum = base;
     let states = states.lock().unwrap().clone();
     for state in states {
-        let stored = state.since(&earlier).to_json().unwrap();
-        let addition = StateAddition::from_json(stored).unwrap();
+        let stored = serde_json::to_value(state.since(&earlier)).unwrap();
+        let addition: StateAddition = serde_json::from_value(stored).unwrap();
         let of_another = addition.clone().onto(setup.new_state());
         assert_eq!(of_another, Err(AdditionGap::Agent));
         sum = addition.clone().onto(sum).unwrap();
@@ -218,7 +218,7 @@ async fn what_is_stored_with_a_step_does_not_grow_with_the_conversation() {
             .with_trace(long_ago, setup.clock.now());
         setup.run_from(state, "go").await;
         let states = states.lock().unwrap().clone();
-        let addition = states[2].since(&states[1]).to_json().unwrap().to_string();
+        let addition = serde_json::to_string(&states[2].since(&states[1])).unwrap();
         assert!(!addition.contains("blah") && !addition.contains("brief"), "{addition}");
         // The index of the first message has as many digits as it has.
         sizes.insert(addition.len() - (length + 4).to_string().len());

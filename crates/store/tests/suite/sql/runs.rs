@@ -2,7 +2,7 @@
 
 use agent::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
 use serde_json::json;
-use store::runs::{Recorded, RunEnd, RunFilter};
+use store::runs::{Recorded, RunEnd, RunFilter, StepPage};
 use store::{Page, TimeRange};
 use test_support::drafts::{object, run_end, run_id, run_record, session_id, step, tenant, user};
 use values::clock::Timestamp;
@@ -42,7 +42,14 @@ async fn a_failed_run_is_stored_once(fixture: Fixture) {
     }
     let id = run.summary.run_id;
     assert_eq!(store.run_lookup(tenant_id, id).await.unwrap(), Some(run.clone()));
-    assert_eq!(store.step_list(tenant_id, id).await.unwrap(), Some(steps));
+    assert_eq!(store.step_list(tenant_id, id).await.unwrap(), Some(steps.clone()));
+    for (indexes, found) in [(0..1, 0..1), (1..u64::MAX, 1..2), (2..2, 2..2), (7..9, 2..2)] {
+        let page = StepPage {
+            steps: steps[found].to_vec(),
+            total: 2,
+        };
+        assert_eq!(store.step_page(tenant_id, id, indexes).await.unwrap(), Some(page));
+    }
     let found = store
         .run_lookup_by_session(tenant_id, run.summary.session_id)
         .await
