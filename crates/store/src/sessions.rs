@@ -1,5 +1,6 @@
 //! Sessions as traits: reads, and the commit of a session with the end of its run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::iter;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use super::retention::Ancestor;
 use super::runs::RunEnd;
 use agent::record::ThreadName;
 use values::clock::Timestamp;
-use values::ids::SessionId;
+use values::ids::{SessionId, StepId};
 use values::json::Object;
 use values::message::Message;
 use values::session::{BranchPosition, Bundle, BundleDraft, SessionHead};
@@ -93,6 +94,14 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         &self,
         tenant: &TenantId,
         session_id: SessionId,
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError>;
+
+    /// Reads the messages that the session itself added and that the steps produced.
+    async fn step_message_list(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        steps: BTreeSet<StepId>,
     ) -> Result<Option<Vec<Arc<Message>>>, StoreError>;
 
     /// Computes all hashes of the session and its ancestors again from the stored bytes.

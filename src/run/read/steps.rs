@@ -2,7 +2,7 @@
 //! ones from the store.
 //!
 //! A page of a live run costs what its steps have. The steps of an ended run are stored as one
-//! document, as the messages of its session are, so a page decodes these once.
+//! document, as the messages of its session are: a page scans both, and decodes only its own part.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,14 +52,10 @@ pub async fn step_page(
         let steps = off_thread(tenant, copy).await;
         return Ok(Some(StepPage { steps, total }));
     }
-    let session_id = run.summary.has_session().then_some(run.summary.session_id);
-    // Both are large for a long run, and are decoded beside each other.
-    let (page, messages) = tokio::try_join!(
-        ctx.store.step_page(tenant, run_id, indexes),
-        new_messages(ctx, tenant, session_id)
-    )?;
+    let page = ctx.store.step_page(tenant, run_id, indexes).await?;
     let mut page = page.unwrap_or_default();
-    fill_messages(ctx, tenant, &messages, &mut page.steps).await?;
+    let session_id = run.summary.has_session().then_some(run.summary.session_id);
+    fill_messages(ctx, tenant, session_id, &mut page.steps).await?;
     Ok(Some(page))
 }
 
@@ -104,16 +100,18 @@ pub(super) fn by_step<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) 
     produced
 }
 
-/// Reads the messages that a session added; none without a session.
-async fn new_messages(
+/// Reads the messages of a session that steps produced; none without a session.
+async fn messages_of(
     ctx: &RunContext,
     tenant: &TenantId,
     session_id: Option<SessionId>,
+    steps: &[StepRecord],
 ) -> Result<Vec<Arc<Message>>, StoreError> {
     let Some(session_id) = session_id else {
         return Ok(Vec::new());
     };
-    let found = ctx.store.new_message_list(tenant, session_id).await?;
+    let steps = steps.iter().map(|step| step.step_id).collect();
+    let found = ctx.store.step_message_list(tenant, session_id, steps).await?;
     Ok(found.unwrap_or_default())
 }
 
@@ -122,17 +120,17 @@ async fn new_messages(
 fn fill_messages<'a>(
     ctx: &'a RunContext,
     tenant: &'a TenantId,
-    messages: &'a [Arc<Message>],
+    session_id: Option<SessionId>,
     steps: &'a mut [StepRecord],
 ) -> BoxFuture<'a, Result<(), StoreError>> {
     Box::pin(async move {
-        let mut produced = by_step(messages);
+        let messages = messages_of(ctx, tenant, session_id, steps).await?;
+        let mut produced = by_step(&messages);
         for step in steps {
             // The record has the messages of an open step, and the session has none.
             step.messages.extend(produced.remove(&step.step_id).unwrap_or_default());
             for subagent in step.subagents_mut().filter(|subagent| subagent.status.has_session()) {
-                let messages = new_messages(ctx, tenant, Some(subagent.session_id)).await?;
-                fill_messages(ctx, tenant, &messages, &mut subagent.steps).await?;
+                fill_messages(ctx, tenant, Some(subagent.session_id), &mut subagent.steps).await?;
             }
         }
         Ok(())

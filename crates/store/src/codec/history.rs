@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::SEGMENT_VERSION;
-use super::messages::{read_last_messages, read_messages};
+use super::messages::{MessagePart, read_messages, read_part};
 use super::payload::{DecodeError, StoredPayload, open_payload};
 use values::json::json_length;
 use values::message::Message;
@@ -23,10 +23,10 @@ pub(crate) struct StoredSegment<'a> {
 }
 
 impl StoredSegment<'_> {
-    /// Decodes the last messages, and all if there are fewer.
-    pub(crate) fn last_messages(self, count: usize) -> Result<Vec<Arc<Message>>, DecodeError> {
+    /// Decodes some of the messages.
+    pub(crate) fn messages(self, part: MessagePart<'_>) -> Result<Vec<Arc<Message>>, DecodeError> {
         let bytes = open_payload(self.payload, SEGMENT_VERSION)?;
-        let (messages, found) = read_last_messages(&bytes, count)?;
+        let (messages, found) = read_part(&bytes, part)?;
         check_count(self.message_count, found).map(|()| messages)
     }
 

@@ -1,13 +1,16 @@
 //! Lists of messages as JSON arrays, in segments and outputs of runs. Each message retains fields
 //! that a later version wrote.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::payload::{DecodeError, EncodeError};
+use values::ids::StepId;
 use values::json::{Value, json_length, read_open, write_open};
 use values::message::Message;
 
@@ -40,13 +43,43 @@ pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), 
     Ok((messages, length))
 }
 
-/// Reads the last messages, and counts all. Skips the others; returns all if there are fewer.
-pub(super) fn read_last_messages(bytes: &[u8], count: usize) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
+/// Reads some messages of a list, and counts all.
+pub(super) fn read_part(bytes: &[u8], part: MessagePart<'_>) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let all: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
-    let last = &all[all.len().saturating_sub(count)..];
-    let last: Vec<&str> = last.iter().map(|message| message.get()).collect();
-    let (messages, _) = read_messages(format!("[{}]", last.join(",")).as_bytes())?;
+    let texts = all.iter().map(|message| message.get());
+    let asked: Vec<&str> = match part {
+        MessagePart::Last(count) => texts.skip(all.len().saturating_sub(count)).collect(),
+        MessagePart::OfSteps(steps) => {
+            let is_asked = |text: &&str| match serde_json::from_str::<OfStep>(text) {
+                Ok(OfStep { tags }) => tags.step_id.is_some_and(|id| steps.contains(&id)),
+                Err(_) => true,
+            };
+            texts.filter(is_asked).collect()
+        }
+    };
+    let (messages, _) = read_messages(format!("[{}]", asked.join(",")).as_bytes())?;
     Ok((messages, all.len()))
+}
+
+/// The messages of a list that are read. The others are skipped, at a fraction of the cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MessagePart<'a> {
+    /// As many at the end; all if there are fewer.
+    Last(usize),
+    /// Those that the steps produced.
+    OfSteps(&'a BTreeSet<StepId>),
+}
+
+/// The field of a message that names its step.
+#[derive(Deserialize)]
+struct OfStep {
+    #[serde(default)]
+    tags: StepTag,
+}
+
+#[derive(Default, Deserialize)]
+struct StepTag {
+    step_id: Option<StepId>,
 }
 
 /// Reads one message.
@@ -137,20 +170,29 @@ mod tests {
     }
 
     #[test]
-    fn the_last_messages_are_those_at_the_end_of_all() {
+    fn a_part_has_the_asked_messages_as_a_whole_list_has_them() {
+        let step = |n: u8| StepId::from_uuid(uuid::Uuid::from_bytes([n; 16]));
         let text = |n: u8| {
             let mut message = stored();
+            if n > 1 {
+                message["tags"]["step_id"] = json!(step(n));
+            }
             message["content"] = json!([{"type": "text", "text": format!("\u{e9} {n} ], {{")}]);
             message
         };
         let bytes = serde_json::to_vec_pretty(&json!([text(1), text(2), text(3)])).unwrap();
         let (all, _) = read_messages(&bytes).unwrap();
         for count in 0..5 {
-            let (last, found) = read_last_messages(&bytes, count).unwrap();
+            let (last, found) = read_part(&bytes, MessagePart::Last(count)).unwrap();
             assert_eq!((&last[..], found), (&all[3 - count.min(3)..], 3));
         }
-        assert!(read_last_messages(&bytes[..bytes.len() - 1], 1).is_err());
-        assert_eq!(read_last_messages(b"[]", 1).unwrap(), (Vec::new(), 0));
+        for (steps, asked) in [(&[2, 9][..], 1..2), (&[3, 2], 1..3), (&[1], 0..0)] {
+            let steps = steps.iter().map(|n| step(*n)).collect();
+            let (produced, found) = read_part(&bytes, MessagePart::OfSteps(&steps)).unwrap();
+            assert_eq!((&produced[..], found), (&all[asked], 3));
+        }
+        assert!(read_part(&bytes[..bytes.len() - 1], MessagePart::Last(1)).is_err());
+        assert_eq!(read_part(b"[]", MessagePart::Last(1)).unwrap(), (Vec::new(), 0));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) use self::journal::{
     decode_events, decode_journal_entry, decode_steering, encode_events, encode_journal_entry, encode_steering,
 };
 pub(crate) use self::limits::{decode_limits, encode_limits};
-pub(crate) use self::messages::encode_messages;
+pub(crate) use self::messages::{MessagePart, encode_messages};
 pub use self::payload::{DecodeError, EncodeError, Payload, StoredPayload};
 pub(crate) use self::payload::{NEWEST_ENCODING, check_version, full_length, open_payload};
 pub use self::segment::EncodedSegment;

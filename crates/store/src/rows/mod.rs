@@ -37,7 +37,7 @@ pub(crate) use self::progress::{EventsRow, JournalRow, SteeringRow};
 pub(crate) use self::queue::{LeaseKey, LeasedRunRow, QueueRow, RenewedLeaseRow, UnreadableRun};
 pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow, WaitingRunRow, WaitingSizeRow};
-pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
+pub(crate) use self::segment::{NewSegmentRow, SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, SessionTreeRow, StateRow};
 pub(crate) use self::state::NewEnvironment;
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::{PayloadSizeRow, Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
 use crate::codec::{
-    EncodeError, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps, encode_output,
-    encode_steps,
+    EncodeError, MessagePart, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps,
+    encode_output, encode_steps,
 };
 use crate::error::StoreError;
 use crate::runs::StepPage;
@@ -295,7 +295,7 @@ impl OutputRow {
         let segment = self.segment();
         let segment = segment.ok_or_else(|| name.corrupt(COLUMN, "the session of the run has no segment"))?;
         let count = usize::try_from(count).map_err(|error| name.corrupt(COLUMN, error))?;
-        let messages = segment.last_messages(count);
+        let messages = segment.messages(MessagePart::Last(count));
         let messages = messages.map_err(|error| name.corrupt(COLUMN, error))?;
         if messages.len() < count {
             return Err(name.corrupt(COLUMN, "the session of the run has fewer messages"));

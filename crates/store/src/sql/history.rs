@@ -4,6 +4,7 @@
 //! Each statement looks up the position of the session itself, since another session may get the
 //! position of a removed one.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,11 +18,12 @@ use super::text::sql;
 use crate::codec::{HistoryBuilder, HistoryGap};
 use crate::error::StoreError;
 use crate::rows::{
-    BundleParts, BundleRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, SessionRow, stored_count,
+    BundleParts, BundleRow, NewSegmentRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, SessionRow,
+    stored_count, values,
 };
 use crate::sessions::SegmentList;
 use tasks::off_thread::by_size;
-use values::ids::SessionId;
+use values::ids::{SessionId, StepId};
 use values::message::Message;
 use values::session::{Bundle, History};
 use values::tenant::TenantId;
@@ -93,6 +95,19 @@ macro_rules! segments {
 
 const SEGMENTS: &str =
     segments!("h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload");
+
+/// Selects columns of the segment that a session added.
+macro_rules! new_segment {
+    ($columns:literal) => {
+        concat!(
+            "select ",
+            $columns,
+            " from sessions s
+            join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
+            where s.tenant = $1 and s.session_id = $2"
+        )
+    };
+}
 
 /// Selects the sizes of the same segments, each with the number of messages of the whole history.
 const SEGMENT_SIZES: &str = segments!(
@@ -256,16 +271,28 @@ pub(super) async fn new_message_list(
     tenant: &TenantId,
     session_id: SessionId,
 ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
-    let statement = "select h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding,
-            h.payload
-        from sessions s
-        join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
-        where s.tenant = $1 and s.session_id = $2";
-    let select = Statement::new("list new messages", statement)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid());
+    let statement = new_segment!(
+        "h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload"
+    );
+    let select = Statement::with("list new messages", statement, values![tenant, session_id]);
     let builder: HistoryBuilder = rows_fold(engine, tenant, select).await?;
     Ok((!builder.is_empty()).then(|| builder.into_messages()))
+}
+
+/// Reads the messages that the session itself added and that the steps produced.
+pub(super) async fn step_message_list(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    session_id: SessionId,
+    steps: BTreeSet<StepId>,
+) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+    let statement = new_segment!("h.branch_id, h.position, h.message_count, h.schema_version, h.encoding, h.payload");
+    let select = Statement::with("list messages of steps", statement, values![tenant, session_id]);
+    let row: Option<NewSegmentRow> = select.fetch_optional(engine).await?;
+    let Some(row) = row else { return Ok(None) };
+    by_size(tenant, row.bytes(), move || row.messages_of(&steps))
+        .await
+        .map(Some)
 }
 
 /// Decodes the segments of a session's line that contain any of the indexes; none if the session

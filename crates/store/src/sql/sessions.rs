@@ -1,5 +1,6 @@
 //! Reads sessions. No list reads a payload column.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::retention::Ancestor;
 use crate::rows::{SessionRow, values};
 use crate::sessions::{SegmentList, SessionFilter, SessionReader, SessionTree, VerifyReport};
 use agent::record::ThreadName;
-use values::ids::SessionId;
+use values::ids::{SessionId, StepId};
 use values::message::Message;
 use values::session::{Bundle, SessionHead};
 use values::tenant::TenantId;
@@ -102,6 +103,15 @@ impl<E: Engine> SessionReader for E {
         session_id: SessionId,
     ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
         history::new_message_list(self, tenant, session_id).await
+    }
+
+    async fn step_message_list(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        steps: BTreeSet<StepId>,
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+        history::step_message_list(self, tenant, session_id, steps).await
     }
 
     async fn session_verify(

@@ -188,6 +188,9 @@ async fn other_tenants_see_nothing(fixture: Fixture) {
     assert_eq!(store.segment_list(&other, id, 0, 1).await.unwrap(), None);
     assert_eq!(store.message_list(&other, id, 0..1).await.unwrap(), None);
     assert_eq!(store.new_message_list(&other, id).await.unwrap(), None);
+    assert_eq!(store.step_message_list(&other, id, [].into()).await.unwrap(), None);
+    let none = store.step_message_list(&fixture.tenant, id, [].into()).await;
+    assert_eq!(none.unwrap(), Some(Vec::new()));
     assert_eq!(store.session_verify(&other, id).await.unwrap(), None);
     let page = Page {
         before: None,
