@@ -57,7 +57,7 @@ pub(super) fn mcp(config: &Config) -> anyhow::Result<Option<McpSettings>> {
              process only (http.mcp.state_key_env)"
         );
     }
-    let settings = McpSettings::new(config.mcp_access.allowed_origins.clone(), key);
+    let settings = McpSettings::new(key);
     settings
         .map(Some)
         .context("the key that `http.mcp` names can't be used")

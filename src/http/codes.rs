@@ -161,14 +161,13 @@ codes! {
         "Create a key with `agent-runtime keys create` and send it: then every name is allowed. Or add the name to \
          [`http.allowed_hosts`](configuration.md#http); see [without keys](operations.md#without-keys).";
     OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The service does not answer to this web page",
-        "There is no API key, and the header `Origin` shows that the request comes from a web page that this service \
-         has not served. Any page that is open in a browser on this machine can send requests like this. The service \
-         never allows other origins (CORS). Or the request logs in to the [console](console.md#security) or has its \
+        "There is no API key, or the request is for `/mcp`, and the header `Origin` shows that it comes from a web page \
+         that this service has not served and that `http.allowed_origins` does not name. Any page that is open in a \
+         browser on this machine can send requests like this. Or the request logs in to the [console](console.md#security) or has its \
          cookie, and is not from a page of the console, is a write without `X-Console: 1`, or is a login over plain \
          HTTP beyond this machine.",
-        "Call the service from a server of yours and not from a page. With an [API key](operations.md#keys) the \
-         header does not matter, but browsers still hide the responses from pages of other origins. Open the console \
-         over HTTPS, or on the machine of the service.";
+        "Call the service from a server of yours, or [allow the page](operations.md#web-pages-of-other-origins). Open \
+         the console over HTTPS, or on the machine of the service.";
     ProxiedWithoutKey = "proxied_without_key", FORBIDDEN, "The service has no key and is behind a proxy",
         "There is no API key, and a header shows that a proxy forwarded the request, for example `X-Forwarded-For`, \
          `Forwarded` or `X-Real-IP`. So other machines can reach a service that does not authenticate anybody.",

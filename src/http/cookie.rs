@@ -15,8 +15,8 @@ use super::problem::Problem;
 use crate::api_key::hash_session;
 use values::session::Hash;
 
-/// The header that a write of the console has. No page of another origin can add it, since the
-/// service allows other origins nothing (CORS).
+/// The header that a write of the console has. A page of another origin can add it only if that
+/// origin is configured (`cross_origin.rs`), and its browser still sends no cookie.
 const CONSOLE_HEADER: &str = "x-console";
 /// The header by which a browser says where the page of a request is from. Browsers send it over
 /// HTTPS, and to this machine.

@@ -50,12 +50,7 @@ pub(super) fn check_anonymous(target: &Uri, headers: &HeaderMap, limits: &HttpLi
         );
         return Err(Problem::new(ProblemCode::HostNotAllowed, words));
     }
-    let is_same = |origin: &str| host.as_ref().is_some_and(|host| is_origin_of(origin, host));
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    if !origins.all(|origin| origin.to_str().is_ok_and(is_same)) {
-        let words = "there is no API key, so the service answers no web page but its own";
-        return Err(Problem::new(ProblemCode::OriginNotAllowed, words));
-    }
+    check_origin(headers, limits)?;
     let passed_on = headers.keys().find(|name| is_of_proxy(name));
     if let Some(name) = passed_on.filter(|_| !limits.is_exposed) {
         let words =
@@ -63,6 +58,23 @@ pub(super) fn check_anonymous(target: &Uri, headers: &HeaderMap, limits: &HttpLi
         return Err(Problem::new(ProblemCode::ProxiedWithoutKey, words));
     }
     Ok(())
+}
+
+/// Refuses requests from web pages of other origins than the service's own and the configured ones.
+/// Other callers send no origin.
+pub(super) fn check_origin(headers: &HeaderMap, limits: &HttpLimits) -> Result<(), Problem> {
+    let is_allowed = |origin: &str| is_own_origin(origin, headers) || is_allowed_origin(origin, limits);
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    if origins.all(|origin| origin.to_str().is_ok_and(is_allowed)) {
+        return Ok(());
+    }
+    let words = "the header Origin names a web page that `http.allowed_origins` does not allow";
+    Err(Problem::new(ProblemCode::OriginNotAllowed, words))
+}
+
+/// Returns whether the configuration allows pages of the origin to call.
+pub(super) fn is_allowed_origin(origin: &str, limits: &HttpLimits) -> bool {
+    limits.allowed_origins.contains(&origin.to_ascii_lowercase())
 }
 
 /// Returns the host of the header, if the header is present once and valid.
@@ -155,6 +167,7 @@ mod tests {
             max_json_values: 0,
             max_header_bytes: 0,
             allowed_hosts: ["agents.example".to_owned()].into(),
+            allowed_origins: ["https://app.example".to_owned()].into(),
             is_exposed,
             header_timeout: Duration::ZERO,
             request_timeout: Duration::ZERO,
@@ -204,13 +217,18 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_the_service_itself_are_answered() {
-        for (host, origin, is_own) in [
+    fn only_pages_of_the_service_itself_and_of_allowed_origins_are_answered() {
+        for (host, origin, is_allowed) in [
             ("localhost:8080", "http://localhost:8080", true),
             ("LOCALHOST:8080", "http://localhost:8080", true),
             ("localhost", "http://localhost:80", true),
             ("agents.example", "https://agents.example", true),
             ("agents.example:443", "https://agents.example", true),
+            ("localhost:8080", "https://app.example", true),
+            ("localhost:8080", "HTTPS://APP.example", true),
+            ("localhost:8080", "http://app.example", false),
+            ("localhost:8080", "https://app.example:8443", false),
+            ("localhost:8080", "https://app.example.evil", false),
             ("localhost:8080", "http://localhost:3000", false),
             ("localhost:8080", "http://127.0.0.1:8080", false),
             ("localhost:8080", "http://localhost", false),
@@ -220,13 +238,22 @@ mod tests {
             ("localhost", "", false),
         ] {
             let request = request("/v1/runs", &[("host", host), ("origin", origin)]);
-            let expected = if is_own {
+            let expected = if is_allowed {
                 Ok(())
             } else {
                 Err(ProblemCode::OriginNotAllowed)
             };
             assert_eq!(code_of(&request, &limits(false)), expected, "{host} {origin}");
         }
+        let two = [
+            ("host", "localhost"),
+            ("origin", "https://app.example"),
+            ("origin", "http://evil.example"),
+        ];
+        assert_eq!(
+            code_of(&request("/v1/runs", &two), &limits(false)),
+            Err(ProblemCode::OriginNotAllowed)
+        );
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct HttpLimits {
     /// The host names that are accepted without an API key in addition to loopback, in lower case.
     #[serde(deserialize_with = "host_names")]
     pub allowed_hosts: BTreeSet<String>,
+    /// The origins of web pages that may call, besides the origin of the service itself; in lower
+    /// case.
+    #[serde(deserialize_with = "origins")]
+    pub allowed_origins: BTreeSet<String>,
     /// Whether other machines and proxies may reach the service without an API key.
     #[serde(rename = "insecure_no_auth")]
     pub is_exposed: bool,
@@ -84,4 +88,22 @@ fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Str
         return Err(D::Error::invalid_value(Unexpected::Str(wrong), &wanted));
     }
     Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect())
+}
+
+/// Reads the origins of web pages, in lower case.
+fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-_.:[]".contains(&c);
+    let is_origin = |origin: &str| {
+        let host = origin
+            .strip_prefix("https://")
+            .or_else(|| origin.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(allowed))
+    };
+    let origins = BTreeSet::<String>::deserialize(deserializer)?;
+    let origins: BTreeSet<String> = origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+    if let Some(wrong) = origins.iter().find(|origin| !is_origin(origin)) {
+        let wanted = "origins of web pages, such as \"https://app.example.org\" or \"http://localhost:6274\"";
+        return Err(D::Error::invalid_value(Unexpected::Str(wrong), &wanted));
+    }
+    Ok(origins)
 }

@@ -44,6 +44,7 @@ mod connection;
 mod console_sessions;
 mod console_settings;
 mod cookie;
+mod cross_origin;
 mod described;
 mod described_parameters;
 mod described_schemas;

@@ -8,6 +8,7 @@ use axum::handler::Handler;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get, post};
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::{HttpMethod, OpenApi};
@@ -18,6 +19,7 @@ use super::auth::require_scope;
 use super::compression::compress;
 use super::console_sessions::ConsoleSessions;
 use super::console_settings::ConsoleSettings;
+use super::cross_origin::cross_origin;
 use super::described::{complete, with_scope};
 use super::docs::{self, ApiDescription};
 use super::frames::Frames;
@@ -118,10 +120,12 @@ fn api(
 /// Adds the layers that every request passes. Each layer clones everything below it for each
 /// request, so there are few layers.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
+    let cross_origin = cross_origin(&api.limits);
     let router = routes
         .fallback(async |request: Request| route_not_found(&request))
         .method_not_allowed_fallback(async |request: Request| method_not_allowed(&request, openapi))
         .layer((
+            option_layer(cross_origin),
             from_fn_with_state(Arc::clone(&api), pass),
             CatchPanicLayer::custom(respond_to_panic),
         ))

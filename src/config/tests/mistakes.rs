@@ -183,6 +183,11 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
              expected host names or IP addresses without ports, such as \"agents.example.org\"",
         ),
         (
+            "http.allowed_origins=[\"https://app.example/\"]",
+            "command line: `http.allowed_origins`: invalid value: string \"https://app.example/\", expected origins of \
+             web pages, such as \"https://app.example.org\" or \"http://localhost:6274\"",
+        ),
+        (
             "http.max_json_depth=101",
             "command line: `http.max_json_depth`: invalid value: integer `101`, \
              expected an integer from 8 to 100",

@@ -13,11 +13,11 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use super::accept::Accepted;
 use super::message::{Message, MessageFault};
-use super::origin::check_origin;
 use super::server::McpServer;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::guards::within;
+use crate::http::host::check_origin;
 use crate::http::json_body::{check_media_type, read_body};
 use crate::http::problem::Problem;
 use crate::http::state::Api;
@@ -39,7 +39,7 @@ pub(in crate::http) async fn serve_mcp(
     let Some(settings) = api.mcp.clone() else {
         return Err(Problem::new(ProblemCode::RouteNotFound, "`http.mcp.enabled` is false"));
     };
-    check_origin(request.headers(), &settings)?;
+    check_origin(request.headers(), &api.limits)?;
     check_media_type(request.headers())?;
     let accepted = Accepted::of(request.headers());
     if !accepted.json && !accepted.events {

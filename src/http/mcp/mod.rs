@@ -15,7 +15,6 @@ mod accept;
 mod endpoint;
 mod handler;
 mod message;
-mod origin;
 mod server;
 
 mod call;

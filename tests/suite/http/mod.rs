@@ -35,6 +35,7 @@ mod codes;
 mod compression;
 mod connection;
 mod console;
+mod cross_origin;
 mod deliveries;
 mod docs;
 mod dropped_readers;

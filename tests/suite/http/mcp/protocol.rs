@@ -243,7 +243,7 @@ async fn other_methods_and_media_types_are_problems() {
 
 #[tokio::test]
 async fn foreign_web_pages_are_refused() {
-    let settings = [("http.mcp.allowed_origins", r#"["https://app.example"]"#)];
+    let settings = [("http.allowed_origins", r#"["https://app.example"]"#)];
     let (app, _database) = McpApp::with_agents(&settings).await;
     let (_, key) = app.make_key("default", &store::keys::Scope::ALL).await;
     let client = app.client().with_key(&key);

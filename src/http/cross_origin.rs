@@ -1,0 +1,35 @@
+//! Lets web pages of the configured origins call the service from a browser (CORS, the Fetch
+//! standard of WHATWG).
+//!
+//! Preflights are answered before any other layer, so they need no key. All responses to such a
+//! page, problems included, can be read by its scripts. Cookies are not allowed, so a page never
+//! acts as the person who has logged in to the console.
+
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use axum::http::request::Parts;
+use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, Any, CorsLayer};
+
+use super::host::is_allowed_origin;
+use super::limits::HttpLimits;
+
+/// How long a browser may remember the response to a preflight. Chromium takes no more.
+const MAX_AGE: Duration = Duration::from_hours(2);
+
+/// Makes the layer for the configured origins; `None` if there are none.
+pub(super) fn cross_origin(limits: &HttpLimits) -> Option<CorsLayer> {
+    if limits.allowed_origins.is_empty() {
+        return None;
+    }
+    let limits = limits.clone();
+    let is_allowed =
+        move |origin: &HeaderValue, _: &Parts| origin.to_str().is_ok_and(|origin| is_allowed_origin(origin, &limits));
+    let layer = CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(is_allowed))
+        .allow_methods(AllowMethods::mirror_request())
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(Any)
+        .max_age(MAX_AGE);
+    Some(layer)
+}
