@@ -89,8 +89,7 @@ pub(super) struct Dialect {
     pub(super) max_output_tokens: Option<u64>,
     kind: ProviderKind,
     capabilities: ProviderCapabilities,
-    /// The capabilities of the last model: to look them up means to search its name for each word of
-    /// a table.
+    /// The capabilities of the last model. A look-up searches its name for each word of a table.
     last: Mutex<Option<(String, Capabilities)>>,
 }
 

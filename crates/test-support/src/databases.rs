@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnection};
 use store::{StoreSettings, migrate};
 use tempfile::TempDir;
@@ -20,6 +21,8 @@ use crate::wait::until;
 
 /// The address of a superuser on a PostgreSQL server for tests.
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
+/// How long a statement waits for other writers of a file, whose turns SQLite does not order.
+const WRITER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Which engine a test runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +146,9 @@ impl TestDatabase {
         match self.engine {
             Engine::Postgres => execute_on(&self.url, sql).await,
             Engine::Sqlite => {
-                let mut connection = SqliteConnection::connect(&self.url).await?;
+                let options: SqliteConnectOptions = self.url.parse()?;
+                let options = options.busy_timeout(WRITER_LIMIT);
+                let mut connection = SqliteConnection::connect_with(&options).await?;
                 let statements = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
                 statements.execute(&mut connection).await?;
                 connection.close().await

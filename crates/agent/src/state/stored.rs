@@ -94,7 +94,7 @@ impl StateAddition {
 }
 
 impl Serialize for StateAddition {
-    /// Makes a [`Value`] only if unknown fields are written back, since each step of a run is written.
+    /// Makes a [`Value`] only if unknown fields are written back: each step of a run is written.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.state.is_whole() {
             return self.stored(&self.state).serialize(serializer);
