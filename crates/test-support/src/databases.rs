@@ -22,7 +22,7 @@ use crate::wait::until;
 /// The address of a superuser on a PostgreSQL server for tests.
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
 /// How long a statement waits for other writers of a file, whose turns SQLite does not order.
-const WRITER_LIMIT: Duration = Duration::from_secs(60);
+const WRITER_LIMIT: Duration = Duration::from_mins(1);
 
 /// Which engine a test runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
