@@ -89,7 +89,7 @@ pub(super) struct Dialect {
     pub(super) max_output_tokens: Option<u64>,
     kind: ProviderKind,
     capabilities: ProviderCapabilities,
-    /// The capabilities of the last model. A look-up searches its name for each word of a table.
+    /// The last model and its capabilities, which take long to look up.
     last: Mutex<Option<(String, Capabilities)>>,
 }
 

@@ -2,7 +2,7 @@
 //! ones from the store.
 //!
 //! A page of a live run costs what its steps have. The steps of an ended run are stored as one
-//! document, as the messages of its session are: a page scans both, and decodes only its own part.
+//! document, as the messages of its session are: a page scans both, and decodes the asked steps.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -107,7 +107,7 @@ async fn messages_of(
     session_id: Option<SessionId>,
     steps: &[StepRecord],
 ) -> Result<Vec<Arc<Message>>, StoreError> {
-    let Some(session_id) = session_id else {
+    let Some(session_id) = session_id.filter(|_| !steps.is_empty()) else {
         return Ok(Vec::new());
     };
     let steps = steps.iter().map(|step| step.step_id).collect();

@@ -90,8 +90,8 @@ pub(crate) fn encode_steps(steps: &[StepRecord]) -> Result<Payload, EncodeError>
     Payload::encode(RUN_VERSION, bytes)
 }
 
-/// Decodes the steps of a run with these indexes, as far as it has them. Skips the others, and
-/// counts all.
+/// Decodes the steps of a run with these indexes, and counts all. Leaves out indexes that the run
+/// does not have.
 pub(crate) fn decode_steps(
     stored: StoredPayload<'_>,
     indexes: &Range<u64>,

@@ -43,28 +43,37 @@ pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), 
     Ok((messages, length))
 }
 
-/// Reads some messages of a list, and counts all.
+/// Reads some messages of a list, and counts all. Adds no copy of their text.
 pub(super) fn read_part(bytes: &[u8], part: MessagePart<'_>) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let all: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
     let texts = all.iter().map(|message| message.get());
-    let asked: Vec<&str> = match part {
-        MessagePart::Last(count) => texts.skip(all.len().saturating_sub(count)).collect(),
+    let messages: Result<Vec<_>, _> = match part {
+        MessagePart::Last(count) => texts.skip(all.len().saturating_sub(count)).map(read_text).collect(),
         MessagePart::OfSteps(steps) => {
             let is_asked = |text: &&str| match serde_json::from_str::<OfStep>(text) {
                 Ok(OfStep { tags }) => tags.step_id.is_some_and(|id| steps.contains(&id)),
                 Err(_) => true,
             };
-            texts.filter(is_asked).collect()
+            texts.filter(is_asked).map(read_text).collect()
         }
     };
-    let (messages, _) = read_messages(format!("[{}]", asked.join(",")).as_bytes())?;
-    Ok((messages, all.len()))
+    Ok((messages.map_err(DecodeError::Json)?, all.len()))
+}
+
+/// Reads one message, as [`read_messages`] does.
+fn read_text(text: &str) -> Result<Arc<Message>, serde_json::Error> {
+    let message: Arc<Message> = serde_json::from_str(text)?;
+    let mut unmatched = Unmatched(text.as_bytes());
+    if serde_json::to_writer(&mut unmatched, &message).is_ok() && unmatched.0.is_empty() {
+        return Ok(message);
+    }
+    read_message(&serde_json::from_str(text)?)
 }
 
 /// The messages of a list that are read. The others are skipped, at a fraction of the cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MessagePart<'a> {
-    /// As many at the end; all if there are fewer.
+    /// This many at the end, or all if there are fewer.
     Last(usize),
     /// Those that the steps produced.
     OfSteps(&'a BTreeSet<StepId>),
@@ -190,6 +199,10 @@ mod tests {
             let steps = steps.iter().map(|n| step(*n)).collect();
             let (produced, found) = read_part(&bytes, MessagePart::OfSteps(&steps)).unwrap();
             assert_eq!((&produced[..], found), (&all[asked], 3));
+        }
+        let damaged = serde_json::to_vec(&json!([text(1), {"tags": {"step_id": 7}}])).unwrap();
+        for part in [MessagePart::Last(1), MessagePart::OfSteps(&[].into())] {
+            assert!(read_part(&damaged, part).is_err(), "{part:?}");
         }
         assert!(read_part(&bytes[..bytes.len() - 1], MessagePart::Last(1)).is_err());
         assert_eq!(read_part(b"[]", MessagePart::Last(1)).unwrap(), (Vec::new(), 0));

@@ -96,6 +96,23 @@ proptest! {
         }
     }
 
+    /// An addition is written by its struct, unless a single part of it retains unknown fields.
+    #[test]
+    fn an_unknown_field_of_one_part_survives_in_an_addition(states in states()) {
+        let messages = ["/state/context/store/0", "/state/context/store/messages/0"];
+        let others = ["/state", "/state/execution", "/state/execution/step_executions/0"];
+        for pair in states.windows(2) {
+            let stored = serde_json::to_value(pair[1].since(&pair[0])).unwrap();
+            for part in messages.iter().chain(&others) {
+                let mut stored = stored.clone();
+                let Some(owner) = stored.pointer_mut(part) else { continue };
+                owner["zz_new"] = json!({"a": 1});
+                let read: StateAddition = serde_json::from_value(stored.clone()).unwrap();
+                prop_assert_eq!(serde_json::to_value(read).unwrap(), stored);
+            }
+        }
+    }
+
     #[test]
     fn unknown_fields_survive_in_every_object(states in states()) {
         for state in states {
