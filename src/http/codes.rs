@@ -161,11 +161,11 @@ codes! {
         "Create a key with `agent-runtime keys create` and send it: then every name is allowed. Or add the name to \
          [`http.allowed_hosts`](configuration.md#http); see [without keys](operations.md#without-keys).";
     OriginNotAllowed = "origin_not_allowed", FORBIDDEN, "The service does not answer to this web page",
-        "There is no API key, or the request is for `/mcp`, and the header `Origin` shows that it comes from a web page \
-         that this service has not served and that `http.allowed_origins` does not name. Any page that is open in a \
-         browser on this machine can send requests like this. Or the request logs in to the [console](console.md#security) or has its \
-         cookie, and is not from a page of the console, is a write without `X-Console: 1`, or is a login over plain \
-         HTTP beyond this machine.",
+        "There is no API key, or the request is for `/mcp`, and the header `Origin` shows that it comes from a web \
+         page that this service has not served and that `http.allowed_origins` does not name. Any page that is open \
+         in a browser on this machine can send requests like this. Or the request logs in to the \
+         [console](console.md#security) or has its cookie, and is not from a page of the console, is a write without \
+         `X-Console: 1`, or is a login over plain HTTP beyond this machine.",
         "Call the service from a server of yours, or [allow the page](operations.md#web-pages-of-other-origins). Open \
          the console over HTTPS, or on the machine of the service.";
     ProxiedWithoutKey = "proxied_without_key", FORBIDDEN, "The service has no key and is behind a proxy",

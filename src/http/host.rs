@@ -3,7 +3,7 @@
 //! Only the network protects a service without API keys, and two attacks bypass that protection. A
 //! web page can resolve its own name to 127.0.0.1 (DNS rebinding) and then read all responses. A
 //! proxy can forward foreign requests. So while no key exists, the service responds only under its
-//! known names, and not to foreign web pages or proxies.
+//! known names, and not to proxies or to web pages of origins that are not allowed.
 
 use std::net::IpAddr;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer};
+use url::Url;
 
 use values::settings::{duration, integer, text};
 
@@ -90,14 +91,11 @@ fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Str
     Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect())
 }
 
-/// Reads the origins of web pages, in lower case.
+/// Reads the origins of web pages as browsers send them, in lower case.
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-_.:[]".contains(&c);
-    let is_origin = |origin: &str| {
-        let host = origin
-            .strip_prefix("https://")
-            .or_else(|| origin.strip_prefix("http://"));
-        host.is_some_and(|host| !host.is_empty() && host.bytes().all(allowed))
+    let is_origin = |origin: &String| {
+        let url = Url::parse(origin);
+        url.is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == *origin)
     };
     let origins = BTreeSet::<String>::deserialize(deserializer)?;
     let origins: BTreeSet<String> = origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();

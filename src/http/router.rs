@@ -8,7 +8,6 @@ use axum::handler::Handler;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get, post};
-use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::{HttpMethod, OpenApi};
@@ -19,7 +18,7 @@ use super::auth::require_scope;
 use super::compression::compress;
 use super::console_sessions::ConsoleSessions;
 use super::console_settings::ConsoleSettings;
-use super::cross_origin::cross_origin;
+use super::cross_origin::{allowed_across, cross_origin};
 use super::described::{complete, with_scope};
 use super::docs::{self, ApiDescription};
 use super::frames::Frames;
@@ -107,6 +106,7 @@ fn api(
         mcp,
         openai,
         console,
+        cross_origin: cross_origin(limits),
         limits: limits.clone(),
         keys,
         console_sessions,
@@ -120,12 +120,10 @@ fn api(
 /// Adds the layers that every request passes. Each layer clones everything below it for each
 /// request, so there are few layers.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
-    let cross_origin = cross_origin(&api.limits);
     let router = routes
         .fallback(async |request: Request| route_not_found(&request))
         .method_not_allowed_fallback(async |request: Request| method_not_allowed(&request, openapi))
         .layer((
-            option_layer(cross_origin),
             from_fn_with_state(Arc::clone(&api), pass),
             CatchPanicLayer::custom(respond_to_panic),
         ))
@@ -136,12 +134,19 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
 /// Observes a request, checks its head, calls its route, and indents the response if requested.
 async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let is_indented = wants_indented(request.uri());
-    let answer = async |request: Request| match check_head(&api.limits, &request) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    let answer = async |request: Request| match &api.cross_origin {
+        Some(layer) => allowed_across(layer, request, |request| checked(&api, request, next.clone())).await,
+        None => checked(&api, request, next).await,
     };
     let response = observe(&*api.runs.ids, request, answer).await;
     if is_indented { indent(response) } else { response }
+}
+
+async fn checked(api: &Api, request: Request, next: Next) -> Response {
+    match check_head(&api.limits, &request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Returns the description of the interface (OpenAPI 3.1).

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tower_http::cors::CorsLayer;
+
 use super::codes::ProblemCode;
 use super::console_sessions::ConsoleSessions;
 use super::console_settings::ConsoleSettings;
@@ -29,6 +31,8 @@ pub(super) struct Api {
     /// `None` if the console is not served.
     pub(super) console: Option<ConsoleSettings>,
     pub(super) limits: HttpLimits,
+    /// Lets web pages of the configured origins call; `None` if there are none.
+    pub(super) cross_origin: Option<CorsLayer>,
     pub(super) keys: KeyCache,
     pub(super) console_sessions: ConsoleSessions,
     pub(super) readiness: Readiness,

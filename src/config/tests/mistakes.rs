@@ -183,8 +183,8 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
              expected host names or IP addresses without ports, such as \"agents.example.org\"",
         ),
         (
-            "http.allowed_origins=[\"https://app.example/\"]",
-            "command line: `http.allowed_origins`: invalid value: string \"https://app.example/\", expected origins of \
+            "http.allowed_origins=[\"https://app.example:443\"]",
+            "command line: `http.allowed_origins`: invalid value: string \"https://app.example:443\", expected origins of \
              web pages, such as \"https://app.example.org\" or \"http://localhost:6274\"",
         ),
         (

@@ -99,6 +99,25 @@ async fn a_known_page_is_served_under_known_hosts_only() {
     service.finish().await;
 }
 
+/// Only a preflight is one: other requests with its method reach the router, with an id and a log
+/// line.
+#[tokio::test]
+async fn a_plain_request_with_the_method_options_is_refused() {
+    let service = Service::start_with(&SETTINGS).await;
+    let request = service
+        .request(Method::OPTIONS, "/v1/runs")
+        .header(header::ORIGIN, PAGE);
+    let answer = read(request).await;
+    assert_eq!(
+        (answer.status.as_u16(), allowed(&answer)),
+        (405, (String::new(), false))
+    );
+    for answer in [answer, preflight(&service, "/v1/runs", PAGE).await] {
+        assert!(!answer.header("x-request-id").is_empty(), "{}", answer.status);
+    }
+    service.finish().await;
+}
+
 #[tokio::test]
 async fn without_origins_nothing_is_allowed() {
     let service = Service::start().await;
