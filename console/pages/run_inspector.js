@@ -44,7 +44,7 @@ function CallView({ row, call }) {
     Took: row.isOpen ? '–' : duration(row.end - row.start),
     Call: html`<code>${plain(call.id)}</code>`,
     Subagent: call.agent,
-    'By a hook': verdict === 'executed' ? null : verdict,
+    Verdict: verdict === 'executed' ? null : verdict,
   };
   return html`<${Facts} facts=${facts} />
     <section><h3>Arguments</h3><${Arguments} tool=${call.name} args=${parseJson(call.arguments)}

@@ -12,10 +12,10 @@ const SESSIONS = 2000;
 const TURNS = 10_000;
 const STEPS = 8000;
 const TABS = 30;
-/** What the long ones are compared with. */
-const SHORT = 10;
+/** The length of what the long ones are compared with: enough to fill the view. */
+const SHORT = 50;
 /** How often a page is opened. The figure is the median. */
-const TIMES = 5;
+const TIMES = 15;
 
 /** The aims. Times are in milliseconds. */
 const AIMS = {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ports::Blocker;
 use values::clock::Timestamp;
 use values::json::{JsonSchema, Object, Value};
 use values::message::ContentPart;
@@ -98,6 +99,8 @@ pub enum ResolvedAnswer {
     Denied {
         /// The reason, for the model.
         reason: String,
+        /// Who denies it.
+        by: Blocker,
     },
 }
 
@@ -265,15 +268,17 @@ fn resolved(call: &OpenCall, content: Option<&AnswerContent>, now: Timestamp) ->
         },
         Some(AnswerContent::Approve { .. }) => ResolvedAnswer::Approved,
         Some(AnswerContent::Edit { arguments }) => ResolvedAnswer::Edited(arguments.clone()),
-        Some(AnswerContent::Deny { reason }) => denied(match reason {
-            Some(reason) => format!("The caller denied this call: {reason}"),
-            None => "The caller denied this call.".to_owned(),
-        }),
-        None if call.is_expired(now) => denied("This call was denied, because nobody answered it in time.".to_owned()),
-        None => denied("The caller denied this call.".to_owned()),
+        Some(AnswerContent::Deny { reason: Some(reason) }) => ResolvedAnswer::Denied {
+            reason: format!("The caller denied this call: {reason}"),
+            by: Blocker::Caller,
+        },
+        None if call.is_expired(now) => ResolvedAnswer::Denied {
+            reason: "This call was denied, because nobody answered it in time.".to_owned(),
+            by: Blocker::Expiry,
+        },
+        Some(AnswerContent::Deny { reason: None }) | None => ResolvedAnswer::Denied {
+            reason: "The caller denied this call.".to_owned(),
+            by: Blocker::Caller,
+        },
     }
-}
-
-fn denied(reason: String) -> ResolvedAnswer {
-    ResolvedAnswer::Denied { reason }
 }

@@ -78,9 +78,8 @@ impl AnsweredStep {
             if let CallStage::Decided(tool_use) | CallStage::Edited(tool_use) = &call.stage
                 && tool_use.decision == ToolDecision::Execute
             {
-                let reason = NOT_EXECUTED.to_owned();
                 call.stage = CallStage::Decided(ToolUse {
-                    decision: ToolDecision::Block { reason },
+                    decision: ToolDecision::block(NOT_EXECUTED),
                     ..tool_use.clone()
                 });
             }
@@ -120,8 +119,8 @@ fn answered(tool_use: ToolUse, answer: ResolvedAnswer) -> CallStage {
             decision: ToolDecision::Supply { content, is_error },
             ..tool_use
         }),
-        ResolvedAnswer::Denied { reason } => CallStage::Decided(ToolUse {
-            decision: ToolDecision::Block { reason },
+        ResolvedAnswer::Denied { reason, by } => CallStage::Decided(ToolUse {
+            decision: ToolDecision::Block { reason, by },
             ..tool_use
         }),
         ResolvedAnswer::Approved => CallStage::Decided(ToolUse {

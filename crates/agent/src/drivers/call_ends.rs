@@ -1,7 +1,7 @@
 //! The results of tool calls that no tool executed, and of calls whose result must be withheld.
 
 use super::ports::DriverPorts;
-use crate::ports::{Approved, ToolContext, ToolDecision, ToolUse};
+use crate::ports::{Approved, Blocker, ToolContext, ToolDecision, ToolUse};
 use crate::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use values::ids::ToolExecutionId;
 use values::message::{ContentPart, ToolCall, joined_text};
@@ -38,7 +38,14 @@ impl DriverPorts {
                     ..execution
                 }
             }
-            ToolDecision::Block { reason } => blocked(self, call, reason),
+            ToolDecision::Block { reason, by } => ToolExecution {
+                verdict: match by {
+                    Blocker::Hook => ToolVerdict::Blocked,
+                    Blocker::Caller => ToolVerdict::Denied,
+                    Blocker::Expiry => ToolVerdict::Expired,
+                },
+                ..ended_now(self, call, vec![ContentPart::text(reason)])
+            },
             ToolDecision::Supply { content, is_error } => ToolExecution {
                 verdict: ToolVerdict::Supplied,
                 error: is_error.then(|| client_error(&call, &content)),
@@ -93,8 +100,7 @@ pub(super) fn cant_ask(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
 
 /// Blocks a call because of a failed hook, despite the decisions of other hooks.
 pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
-    let reason = NOT_EXECUTED.to_owned();
-    let decision = ToolDecision::Block { reason };
+    let decision = ToolDecision::block(NOT_EXECUTED);
     ToolUse { decision, ..tool_use }
 }
 

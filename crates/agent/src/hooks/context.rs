@@ -42,10 +42,7 @@ impl HookSubject {
     pub fn withhold(&mut self, words: &str) {
         match self {
             Self::Response(response) => response.withhold(),
-            Self::ToolUse(tool_use) => {
-                let reason = words.to_owned();
-                tool_use.decision = ToolDecision::Block { reason };
-            }
+            Self::ToolUse(tool_use) => tool_use.decision = ToolDecision::block(words),
             Self::ToolExecution(execution) => execution.withhold(words),
             Self::State | Self::Input(_) | Self::Request(_) | Self::Errors(_) => (),
         }

@@ -18,5 +18,5 @@ pub use self::tool::{
 pub use self::tool_servers::{
     OfferedTools, ServedTool, ToolServerInfo, ToolServerState, ToolServers, UnknownToolServer,
 };
-pub use self::tool_use::{Approved, ToolDecision, ToolUse};
+pub use self::tool_use::{Approved, Blocker, ToolDecision, ToolUse};
 pub use self::webhook::{RunWebhook, WebhookEvent, WebhookFault, WebhookRules};

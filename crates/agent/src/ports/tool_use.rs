@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tool::Continuation;
+use values::json::is_default;
 use values::message::{ContentPart, ToolCall};
 
 /// A call before it reaches its tool.
@@ -52,8 +53,14 @@ pub enum ToolDecision {
     /// The tool executes it.
     #[default]
     Execute,
-    /// The call is not executed; the model reads the reason.
-    Block { reason: String },
+    /// The call is not executed.
+    Block {
+        /// The reason, for the model.
+        reason: String,
+        /// Who blocks it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        by: Blocker,
+    },
     /// The call is not executed; the model reads this result.
     Supply {
         /// The result.
@@ -62,4 +69,27 @@ pub enum ToolDecision {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// Who blocks a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocker {
+    /// A hook, or the end of the execution.
+    #[default]
+    Hook,
+    /// The caller, who denied it.
+    Caller,
+    /// The time in which nobody answered it.
+    Expiry,
+}
+
+impl ToolDecision {
+    /// Blocks a call for a hook.
+    pub fn block(reason: impl Into<String>) -> Self {
+        Self::Block {
+            reason: reason.into(),
+            by: Blocker::Hook,
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub struct ToolExecution {
     /// When it ended.
     #[serde(serialize_with = "values::clock::write_time")]
     pub completed_at: Timestamp,
-    /// The maker of the result: the tool, or a hook in its place.
+    /// The maker of the result.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
     /// Whether the agent has no such tool: the caller executes it, or no tool has the name.
@@ -52,9 +52,13 @@ pub enum ToolVerdict {
     /// The tool.
     #[default]
     Executed,
-    /// A hook forbade the call; the model reads why.
+    /// A hook blocked the call, or the execution ended before it; the model reads why.
     Blocked,
-    /// A hook supplied the result.
+    /// The caller denied the call.
+    Denied,
+    /// Nobody answered the call in time, which counts as denied.
+    Expired,
+    /// A hook or the caller supplied the result.
     Supplied,
     /// A verdict that this version does not know.
     #[serde(other)]
@@ -119,7 +123,8 @@ impl ToolExecution {
 
     /// Returns whether the model reads the result as an error: the call failed or was blocked.
     pub fn is_error_result(&self) -> bool {
-        self.has_error() || self.verdict == ToolVerdict::Blocked
+        use ToolVerdict::{Blocked, Denied, Expired};
+        self.has_error() || matches!(self.verdict, Blocked | Denied | Expired)
     }
 
     /// Replaces the result with a notice, since a hook that must check it first was not called.

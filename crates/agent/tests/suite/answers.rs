@@ -122,9 +122,7 @@ async fn a_call_that_a_hook_decides_needs_nobody() {
     let setup = setup(&echo, &shell).with_hook(Probe::changing(HookPoint::BeforeToolUse, |context| {
         let subject = match context.subject {
             HookSubject::ToolUse(tool_use) => HookSubject::ToolUse(ToolUse {
-                decision: ToolDecision::Block {
-                    reason: "never".to_owned(),
-                },
+                decision: ToolDecision::block("never"),
                 ..tool_use
             }),
             subject => subject,
@@ -143,9 +141,7 @@ async fn the_hooks_before_an_edited_call_decide_about_the_new_arguments() {
         let subject = match context.subject {
             HookSubject::ToolUse(tool_use) if tool_use.call.arguments.contains("evil") => {
                 HookSubject::ToolUse(ToolUse {
-                    decision: ToolDecision::Block {
-                        reason: "not this".to_owned(),
-                    },
+                    decision: ToolDecision::block("not this"),
                     ..tool_use
                 })
             }

@@ -74,8 +74,7 @@ impl Hook for Recorded {
             && tool_use.call.name == "calculator"
             && self.name == "of lead"
         {
-            let reason = "no sums here".to_owned();
-            tool_use.decision = ToolDecision::Block { reason };
+            tool_use.decision = ToolDecision::block("no sums here");
         }
         Box::pin(async { Ok(context) })
     }

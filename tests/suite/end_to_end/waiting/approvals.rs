@@ -32,7 +32,7 @@ async fn a_denied_call_is_not_executed(database: TestDatabase) {
     assert_eq!(app.deploy.begun(), 0);
     let steps = app.get(&run_path(&next, "/steps")).await;
     let execution = &steps["data"][0]["tool_executions"][0];
-    assert_members!(execution, {"verdict": "blocked", "is_error": true});
+    assert_members!(execution, {"verdict": "denied", "is_error": true});
     // The run before asked the model for the calls.
     assert_members!(steps, {"data/0/model_requests": [], "data/1/model_requests/0/attempts": 1});
     let steps = app.get(&run_path(&run, "/steps")).await;

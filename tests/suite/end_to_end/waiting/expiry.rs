@@ -8,6 +8,8 @@ use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;
+use crate::support::members::assert_members;
+use crate::support::test_app::run_path;
 
 on_every_store!(expired_calls_are_denied, the_time_of_a_call_has_limits);
 
@@ -58,6 +60,9 @@ async fn expired_calls_are_denied(database: TestDatabase) {
     let next = app.answer(&both, json!([approve])).await.ok();
     let read = "read: This call was denied, because nobody answered it in time. | {}";
     assert_eq!(next["output_text"], read);
+    let steps = app.get(&run_path(&next, "/steps")).await;
+    let executions = &steps["data"][0]["tool_executions"];
+    assert_members!(executions, {"0/verdict": "expired", "0/is_error": true, "1/verdict": null, "1/is_error": false});
     app.finish().await;
 }
 

@@ -101,8 +101,9 @@ impl Redactor<'_> {
     fn decision(&self, decision: ToolDecision) -> ToolDecision {
         match decision {
             ToolDecision::Execute => ToolDecision::Execute,
-            ToolDecision::Block { reason } => ToolDecision::Block {
+            ToolDecision::Block { reason, by } => ToolDecision::Block {
                 reason: self.text(&reason).unwrap_or(reason),
+                by,
             },
             ToolDecision::Supply { content, is_error } => ToolDecision::Supply {
                 is_error,

@@ -198,8 +198,7 @@ fn subjects(field: HookField, subject: &HookSubject) -> Vec<HookSubject> {
             vec![HookSubject::ToolUse(changed)]
         }
         (HookField::ToolDecision, HookSubject::ToolUse(tool_use)) => {
-            let reason = "no".to_owned();
-            let decision = ToolDecision::Block { reason };
+            let decision = ToolDecision::block("no");
             vec![HookSubject::ToolUse(ToolUse {
                 decision,
                 ..tool_use.clone()

@@ -71,7 +71,7 @@ pub(super) fn apply(
                 tool_use.call.arguments = Value::Object(arguments).to_string();
             }
             match reply.decision {
-                Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::Block { reason },
+                Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::block(reason),
                 Some(Decision::Supply(content)) => {
                     let content = visible("decision", content)?;
                     tool_use.decision = ToolDecision::Supply {

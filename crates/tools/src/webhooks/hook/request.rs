@@ -179,7 +179,7 @@ fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
             tool_call: &tool_use.call,
             decision: match &tool_use.decision {
                 ToolDecision::Execute => None,
-                ToolDecision::Block { reason } => Some(Decision::Block(reason)),
+                ToolDecision::Block { reason, .. } => Some(Decision::Block(reason)),
                 ToolDecision::Supply { content, .. } => Some(Decision::Supply(content)),
             },
         },

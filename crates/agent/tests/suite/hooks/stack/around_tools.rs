@@ -32,9 +32,7 @@ async fn a_blocked_call_is_not_executed_the_model_reads_why_and_the_run_complete
     let setup = Setup::new([asks_for(&calls), says("done")])
         .with_tool(&echo)
         .with_hook(deciding("c1", |tool_use| ToolUse {
-            decision: ToolDecision::Block {
-                reason: "not on Sundays".to_owned(),
-            },
+            decision: ToolDecision::block("not on Sundays"),
             ..tool_use
         }));
     let state = setup.run().await;
