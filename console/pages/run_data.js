@@ -109,15 +109,10 @@ export class RunData {
   }
 
   async #start() {
-    // The service reads the steps of a long run while the page shows the run.
-    const first = this.#getSteps(0);
-    first.catch(() => {});
     await this.#readRun();
     const run = this.run.value;
     if (!run) return;
-    await this.#readSteps(0, first);
-    // The run may have gone on between the two.
-    if (this.#stored < run.step_count) await this.#readSteps(this.#stored);
+    await this.#readSteps(0);
     if (this.#stored > PAGE) await this.#readSteps(Math.max(PAGE, this.#stored - PAGE));
     if (isActive(run) || this.total <= LONG) this.#follow(this.total > LONG ? Number.MAX_SAFE_INTEGER : 0);
   }
@@ -164,15 +159,7 @@ export class RunData {
   }
 
   /** @param {number} from The index of the first step of the page. */
-  #getSteps(from) {
-    return get(`/v1/runs/${this.#id}/steps?from=${from}&limit=${PAGE}`, this.#stop.signal);
-  }
-
-  /**
-   * @param {number} from The index of the first step of the page.
-   * @param {ReturnType<RunData['#getSteps']>} [page] The page, if it was requested already.
-   */
-  async #readSteps(from, page) {
+  async #readSteps(from) {
     if (this.#isReading) {
       this.#next = Math.min(this.#next, from);
       return;
@@ -180,13 +167,13 @@ export class RunData {
     this.#isReading = true;
     let hasRead = false;
     try {
-      const { data, total } = await (page ?? this.#getSteps(from));
-      for (const record of data) {
+      const page = await get(`/v1/runs/${this.#id}/steps?from=${from}&limit=${PAGE}`, this.#stop.signal);
+      for (const record of page.data) {
         this.#records.set(record.step_number, record);
-        if (total > LONG) this.#events?.state.steps.delete(record.step_number);
+        if (page.total > LONG) this.#events?.state.steps.delete(record.step_number);
       }
-      hasRead = data.length > 0;
-      this.#stored = total;
+      hasRead = page.data.length > 0;
+      this.#stored = page.total;
       this.total = Math.max(this.total, this.#stored);
     } catch (problem) {
       if (!this.#stop.signal.aborted) this.problem.value = problem;

@@ -33,6 +33,8 @@ use super::mock_model::MockModel;
 
 /// How long a stopped service lets requests and runs end.
 const GRACE: Duration = Duration::from_secs(3);
+/// Half of the service's `header_timeout`.
+const IDLE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running service.
 #[derive(Debug)]
@@ -275,9 +277,11 @@ impl TestApp {
     }
 }
 
-/// Makes a client that follows nothing.
+/// Makes a client that follows nothing. It gives up an idle connection before the service does, so
+/// that no request meets the end of its connection.
 pub(crate) fn plain_client() -> Client {
-    client_builder().unwrap().build().unwrap()
+    let builder = client_builder().unwrap().pool_idle_timeout(IDLE_LIMIT);
+    builder.build().unwrap()
 }
 
 /// The configuration of a test: nothing of this machine's files or environment counts. A setting
