@@ -38,14 +38,7 @@ impl DriverPorts {
                     ..execution
                 }
             }
-            ToolDecision::Block { reason, by } => ToolExecution {
-                verdict: match by {
-                    Blocker::Hook => ToolVerdict::Blocked,
-                    Blocker::Caller => ToolVerdict::Denied,
-                    Blocker::Expiry => ToolVerdict::Expired,
-                },
-                ..ended_now(self, call, vec![ContentPart::text(reason)])
-            },
+            ToolDecision::Block { reason, by } => blocked(self, call, reason, by),
             ToolDecision::Supply { content, is_error } => ToolExecution {
                 verdict: ToolVerdict::Supplied,
                 error: is_error.then(|| client_error(&call, &content)),
@@ -86,7 +79,7 @@ pub(super) fn cant_wait(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
         "This call of {} needs an approval of the caller, and an agent that works for another agent can't wait for it.",
         call.name
     );
-    blocked(ports, call, reason)
+    blocked(ports, call, reason, Blocker::Hook)
 }
 
 /// Returns the result of a call of a subagent whose tool asks for input.
@@ -106,7 +99,7 @@ pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
 
 /// Returns the result of a call that was never made.
 pub(super) fn never_made(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
-    blocked(ports, call, NOT_EXECUTED.to_owned())
+    blocked(ports, call, NOT_EXECUTED.to_owned(), Blocker::Hook)
 }
 
 /// Returns the result of a call whose tool asked for input in the last step of an execution.
@@ -144,9 +137,13 @@ pub(super) fn too_many(ports: &DriverPorts, call: ToolCall, calls: usize, max: u
     failed(ports, call, TOO_MANY_CALLS, message)
 }
 
-fn blocked(ports: &DriverPorts, call: ToolCall, reason: String) -> ToolExecution {
+fn blocked(ports: &DriverPorts, call: ToolCall, reason: String, by: Blocker) -> ToolExecution {
     ToolExecution {
-        verdict: ToolVerdict::Blocked,
+        verdict: match by {
+            Blocker::Hook => ToolVerdict::Blocked,
+            Blocker::Caller => ToolVerdict::Denied,
+            Blocker::Expiry => ToolVerdict::Expired,
+        },
         ..ended_now(ports, call, vec![ContentPart::text(reason)])
     }
 }
