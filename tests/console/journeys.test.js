@@ -341,7 +341,8 @@ test('a text that is not stored or not sent is not lost', LIMIT, async () => {
   await page.keyboard.press('n');
   await input.fill('Say it');
   await page.keyboard.press('Escape');
-  await input.waitFor({ state: 'detached' });
+  // By its element: a role is gone when the browser has closed the dialog, before the page has taken it away.
+  await page.locator('dialog').waitFor({ state: 'detached' });
   await page.keyboard.press('n');
   assert.equal(await input.inputValue(), 'Say it');
   await page.keyboard.press('Control+Enter');
