@@ -34,8 +34,9 @@ readonly SERVERS_PGBOUNCER_SHA256=da72a3aba13072876d055a3e58dd4aba4a5de4ed6148e7
 readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
 # Clients of OpenAI's API.
 readonly SERVERS_OPENAI_CLIENTS=$SERVERS_ROOT/tests/openai-clients
-# Checks of the console.
+# Checks of the console, and of pages of others.
 readonly SERVERS_CONSOLE_CHECKS=$SERVERS_ROOT/tests/console
+readonly SERVERS_FACE_CHECKS=$SERVERS_ROOT/tests/faces
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -192,6 +193,9 @@ servers_prepare_node() {
         export AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE=$target/test-openai-clients-node/node_modules
     fi
     servers_prepare_console
+    if servers_install_node_libraries "$SERVERS_FACE_CHECKS" "$target/faces"; then
+        export AGENT_RUNTIME_TEST_FACES_NODE=$target/faces/node_modules
+    fi
 }
 
 # Prepares the browser for the checks of the console, and their libraries.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tokio::time::timeout;
 
+use super::ai_sdk_errors::is_ai_sdk_path;
 use super::codes::ProblemCode;
 use super::cookie::{check_own_page, session_hash};
+use super::headers::single;
 use super::host::check_anonymous;
 use super::lookups::REFRESH_TIMEOUT;
 use super::openai_errors::is_openai_path;
@@ -23,6 +25,9 @@ use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
 use values::limits::RunLimits;
 use values::tenant::TenantId;
+
+/// The header with a key of clients that do not send `Authorization`.
+const API_KEY: &str = "x-api-key";
 
 /// A request whose caller is known; handlers take it as an argument.
 #[derive(Debug, Clone)]
@@ -160,8 +165,8 @@ struct Credentials {
 /// Returns the credentials of the request. The clients of OpenAI always send a key, so an unknown
 /// one is accepted there while no key is needed.
 async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap) -> Result<Credentials, Problem> {
-    let bearer = bearer(headers);
-    let secret = bearer.as_ref().ok().copied().flatten();
+    let given = given_secret(headers);
+    let secret = given.as_ref().ok().copied().flatten();
     if let Some(secret) = secret
         && let Some(key) = api.keys.key_with_secret(secret).await?
     {
@@ -170,7 +175,7 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
             session: None,
         });
     }
-    let may_log_in = matches!(bearer, Ok(None)) && takes_cookie(target.path());
+    let may_log_in = matches!(given, Ok(None)) && takes_cookie(target.path());
     if may_log_in && let Some((session, key)) = console_login(api, method, headers).await? {
         api.console_sessions.extend(&session, api.runs.clock.now()).await;
         return Ok(Credentials {
@@ -178,12 +183,12 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
             session: Some(session),
         });
     }
-    let may_be_anonymous = is_openai_path(target.path()) || matches!(bearer, Ok(None));
+    let may_be_anonymous = is_openai_path(target.path()) || matches!(given, Ok(None));
     if may_be_anonymous && !api.keys.is_key_needed().await? {
         check_anonymous(target, headers, &api.limits)?;
         return Ok(Credentials::default());
     }
-    Err(match bearer {
+    Err(match given {
         Ok(None) => missing_key(may_log_in && session_hash(headers).is_some()),
         Ok(Some(_)) => unknown_key(),
         Err(problem) => problem,
@@ -193,7 +198,7 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
 /// Returns whether a route takes the cookie of the console: those of the API do, except the routes
 /// for other clients.
 fn takes_cookie(path: &str) -> bool {
-    path.starts_with("/v1/") && !is_openai_path(path)
+    path.starts_with("/v1/") && !is_openai_path(path) && !is_ai_sdk_path(path)
 }
 
 /// Returns the session that the cookie names, and its API key; `None` if one of them has ended.
@@ -216,10 +221,14 @@ pub(super) async fn console_login(
     Ok(Some((session, key)))
 }
 
-/// Returns the secret of the header `Authorization`, if there is one.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+/// Returns the secret of the header `Authorization` or, without one, of `X-Api-Key`. An empty
+/// `X-Api-Key` is none, as clients send it that have no key.
+fn given_secret(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = given.next() else { return Ok(None) };
+    let Some(value) = given.next() else {
+        let is_empty = headers.get(API_KEY).is_none_or(HeaderValue::is_empty);
+        return if is_empty { Ok(None) } else { single(headers, API_KEY) };
+    };
     let credentials = value
         .to_str()
         .ok()

@@ -13,6 +13,7 @@ use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
+use super::ai_sdk_errors::TEXT;
 use super::codes::ProblemCode as Code;
 use super::described_parameters::{complete_header, complete_parameter};
 use super::described_schemas::complete_schemas;
@@ -29,6 +30,8 @@ const PROBLEMS: &str = "x-problems";
 /// The tag of the routes for OpenAI's clients. Their errors have another form, and ids in their
 /// paths are opaque.
 const OPENAI: &str = "openai";
+/// The tag of the routes for AI SDK UI.
+const AI_SDK: &str = "ai_sdk";
 
 /// Problems of all routes.
 const ALWAYS: &[Code] = &[
@@ -90,7 +93,7 @@ pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
 pub(super) fn complete(description: &mut OpenApi) {
     for operation in operations(description) {
         let is_open = operation.security.as_ref().is_some_and(Vec::is_empty);
-        if !is_open && !is_of_openai(operation) {
+        if !is_open && !has_tag(operation, OPENAI) {
             operation.parameters.get_or_insert_default().push(pretty().into());
         }
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
@@ -141,7 +144,7 @@ fn codes_in(listed: &Value) -> Vec<Code> {
 fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> {
     let mut codes = take_listed(operation);
     codes.extend(ALWAYS);
-    let is_of_openai = is_of_openai(operation);
+    let is_of_openai = has_tag(operation, OPENAI);
     let id = operation.operation_id.as_deref().unwrap_or_default();
     if !is_open {
         codes.extend(WITH_SCOPE);
@@ -153,7 +156,15 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
         codes.push(Code::TooMuchInFlight);
     }
     // A run takes as long as its budget allows.
-    if !["create_run", "answer_run", "create_response", "create_completion"].contains(&id) {
+    if ![
+        "create_run",
+        "answer_run",
+        "create_response",
+        "create_completion",
+        "create_chat_message",
+    ]
+    .contains(&id)
+    {
         codes.push(Code::AnswerTimeout);
     }
     if let Some(body) = &operation.request_body {
@@ -192,7 +203,8 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
 
 /// Adds a response for each status of a problem.
 fn describe_problems(operation: &mut Operation, is_open: bool) {
-    let is_of_openai = is_of_openai(operation);
+    let is_of_openai = has_tag(operation, OPENAI);
+    let is_of_ai_sdk = has_tag(operation, AI_SDK);
     let codes = codes_of(operation, is_open);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes.into_iter().filter_map(Code::find) {
@@ -207,6 +219,11 @@ fn describe_problems(operation: &mut Operation, is_open: bool) {
     for (status, codes) in by_status {
         let content = if is_of_openai {
             ("application/json", RefOr::from(Ref::from_schema_name("OpenAiError")))
+        } else if is_of_ai_sdk {
+            (
+                TEXT,
+                RefOr::from(Schema::from(ObjectBuilder::new().schema_type(Type::String))),
+            )
         } else {
             ("application/problem+json", problem_schema(&codes))
         };
@@ -214,8 +231,8 @@ fn describe_problems(operation: &mut Operation, is_open: bool) {
     }
 }
 
-fn is_of_openai(operation: &Operation) -> bool {
-    operation.tags.iter().flatten().any(|tag| tag == OPENAI)
+fn has_tag(operation: &Operation, tag: &str) -> bool {
+    operation.tags.iter().flatten().any(|own| own == tag)
 }
 
 fn pretty() -> Parameter {

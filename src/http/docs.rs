@@ -38,6 +38,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
         (name = "openai", description = "The routes for the clients of OpenAI. Errors have OpenAI's form."),
+        (name = "ai_sdk", description = "The routes for AI SDK UI. Errors are texts, which pages show."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
         (name = "service", description = "Who calls, what the service has, and what changes."),
         (name = "console", description = "The login of a browser to the console."),

@@ -58,3 +58,29 @@ pub(super) const OPENAI_PROBLEMS: &[&[ProblemCode]] = &[
         ProblemCode::RunNotFound,
     ],
 ];
+
+/// The problems of routes that start a run. The run of an earlier request with the key may have
+/// been removed since.
+pub(super) const START_PROBLEMS: &[&[ProblemCode]] = &[
+    AGENT_PROBLEMS,
+    &[
+        ProblemCode::AboveCeiling,
+        ProblemCode::SessionNotFound,
+        ProblemCode::SessionNotCommitted,
+        ProblemCode::TooManyMessages,
+        ProblemCode::InvalidHistory,
+        ProblemCode::BaseSessionConflict,
+        ProblemCode::ThreadBusy,
+        ProblemCode::QueueFull,
+        ProblemCode::TooManyRuns,
+        ProblemCode::ShuttingDown,
+        ProblemCode::SessionTooLarge,
+        ProblemCode::AnswersRequired,
+        ProblemCode::InvalidAnswers,
+        ProblemCode::SessionNotWaiting,
+        ProblemCode::RunNotWaiting,
+        ProblemCode::RunNotFound,
+        ProblemCode::MalformedId,
+        ProblemCode::TooManyReaders,
+    ],
+];

@@ -35,7 +35,8 @@ use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::Api;
 use super::{
-    agents, approvals, changes, console, deliveries, guides, health, mcp, me, openai, runs, service, sessions, threads,
+    agents, ai_sdk, approvals, changes, console, deliveries, guides, health, mcp, me, openai, runs, service, sessions,
+    threads,
 };
 use crate::run::RunContext;
 use store::keys::Scope;
@@ -203,6 +204,7 @@ parts! {
     running(Some(Scope::RunsWrite)):
         runs::create::create_run,
         runs::answers::answer_run,
+        ai_sdk::chat::create_chat_message,
         openai::responses::create_response,
         openai::chat::create_completion;
 
@@ -211,6 +213,7 @@ parts! {
         runs::show::get_run,
         runs::events::follow_run,
         changes::follow_changes,
+        ai_sdk::resume::resume_chat,
         openai::response_by_id::get_response;
 
     writing(Some(Scope::RunsWrite)):
@@ -228,6 +231,7 @@ parts! {
         threads::change::delete_thread,
         threads::files::change_thread_files,
         deliveries::redeliver,
+        ai_sdk::stop::stop_chat,
         openai::response_by_id::cancel_response,
         openai::response_by_id::delete_response,
         openai::conversations::create_conversation,
@@ -254,6 +258,7 @@ parts! {
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
+        ai_sdk::messages::list_chat_messages,
         approvals::list_approvals,
         runs::show::list_steps,
         sessions::show::get_session,

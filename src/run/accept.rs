@@ -174,5 +174,5 @@ fn departure(plan: &RunPlan) -> OnDeparture {
     if plan.request().mode == RunMode::Async {
         return OnDeparture::GoOn;
     }
-    OnDeparture::of(plan.request().on_disconnect, OnDeparture::EndAnywhere)
+    OnDeparture::of(plan.request(), OnDeparture::EndAnywhere)
 }

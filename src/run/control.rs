@@ -28,8 +28,8 @@ use values::tenant::TenantId;
 /// read when their leases are renewed.
 const MAX_PENDING: usize = 1_024;
 
-/// How long a caller who cancels a run waits for its end.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller who ends a run waits for its end.
+const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The result of a stop or a cancellation.
 #[derive(Debug, Clone)]
@@ -77,14 +77,19 @@ pub async fn control_run(
     })
 }
 
-/// Cancels a run, and waits a few seconds for its end. Returns the run as it is then: it is still
-/// at work if the end takes longer, or if this process shuts down.
-pub async fn cancel_run(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId) -> Result<RunSummary, Refusal> {
-    let run = control_run(ctx, tenant, run_id, RunControl::Cancel).await?.run.summary;
+/// Stops or cancels a run, and waits a few seconds for its end. Returns the run as it is then. It
+/// is still at work if the end takes longer, or if this process shuts down.
+pub async fn end_run(
+    ctx: &Arc<RunContext>,
+    tenant: &TenantId,
+    run_id: RunId,
+    control: RunControl,
+) -> Result<RunSummary, Refusal> {
+    let run = control_run(ctx, tenant, run_id, control).await?.run.summary;
     if run.status.is_terminal() {
         return Ok(run);
     }
-    let ended = timeout(CANCEL_PATIENCE, end_of(ctx, tenant, run_id)).await;
+    let ended = timeout(END_PATIENCE, end_of(ctx, tenant, run_id)).await;
     let ended = ended.unwrap_or(Ok(None))?;
     Ok(ended.map_or(run, |ended| ended.summary.clone()))
 }
@@ -92,7 +97,7 @@ pub async fn cancel_run(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId)
 /// Adds a message that the model receives at the run's next step. If the key is repeated,
 /// returns the status of the first message.
 pub async fn steer_run(
-    ctx: &RunContext,
+    ctx: &Arc<RunContext>,
     tenant: &TenantId,
     run_id: RunId,
     key: String,
@@ -192,9 +197,15 @@ pub(super) async fn receive_messages(ctx: Arc<RunContext>) {
 }
 
 /// Applies a control message. Returns the run if its request must be read from the store.
-fn receive(ctx: &RunContext, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
+fn receive(ctx: &Arc<RunContext>, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
+    if message == ControlMessage::HasReaders {
+        answer_for_readers(ctx, tenant, run_id);
+        return None;
+    }
     let active = ctx.process.active.find(&tenant, run_id)?;
     match message {
+        ControlMessage::HasReaders => (),
+        ControlMessage::IsRead => active.note_reader(),
         ControlMessage::Refresh => return active.lease().is_some().then_some(active),
         ControlMessage::Control(control) => active.control(control),
         ControlMessage::Message(message) => {
@@ -204,6 +215,16 @@ fn receive(ctx: &RunContext, (tenant, run_id, message): AddressedMessage) -> Opt
         }
     }
     None
+}
+
+/// Responds to the process that executes a run if its events have readers here.
+fn answer_for_readers(ctx: &Arc<RunContext>, tenant: TenantId, run_id: RunId) {
+    if ctx.process.event_readers.has(run_id) {
+        let owned = Arc::clone(ctx);
+        ctx.process.tasks.runs.spawn(async move {
+            owned.board.control_send(&tenant, run_id, ControlMessage::IsRead).await;
+        });
+    }
 }
 
 /// Reads the requests to active runs, once for each run. If that fails, the renewal of the
@@ -226,7 +247,7 @@ async fn read_requests(ctx: &RunContext, runs: &mut Vec<Arc<ActiveRun>>) {
 
 /// Sends a control message to the process that executes a run. Returns whether any process
 /// received it.
-async fn send(ctx: &RunContext, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
+async fn send(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
     if ctx.process.active.find(tenant, run_id).is_some() {
         if let Some(active) = receive(ctx, (tenant.clone(), run_id, message)) {
             read_requests(ctx, &mut vec![active]).await;

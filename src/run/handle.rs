@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::context::{ActiveRun, RunContext};
 use super::control::control_run;
 use super::read::{Followed, Follower, end_of};
-use super::request::OnDisconnect;
+use super::request::RunRequest;
 use super::work::Failure;
 use agent::record::{RunControl, RunRecord, RunStatus, RunSummary};
 use store::StoreError;
@@ -122,12 +122,11 @@ impl Drop for CallerGuard {
 
 impl OnDeparture {
     /// Returns the effect of a disconnection that the caller has requested.
-    pub(super) fn of(wanted: OnDisconnect, end: impl FnOnce(RunControl) -> Self) -> Self {
-        match wanted {
-            OnDisconnect::Cancel => end(RunControl::Cancel),
-            OnDisconnect::Stop => end(RunControl::Stop),
-            OnDisconnect::Continue => Self::GoOn,
-        }
+    pub(super) fn of(request: &RunRequest, end: impl FnOnce(RunControl) -> Self) -> Self {
+        let control = request.on_disconnect.control();
+        // Otherwise the readers of the events count, of whom the caller is one.
+        let at_once = control.filter(|_| request.reader_grace.is_none());
+        at_once.map_or(Self::GoOn, end)
     }
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::context::RunContext;
-use super::control::cancel_run;
+use super::control::end_run;
 use super::refusal::Refusal;
 use super::remove::{Removal, remove_session};
-use agent::record::RunSummary;
+use agent::record::{RunControl, RunSummary};
 use values::tenant::TenantId;
 
 /// Hides a run. Cancels it first, unless it has ended. If nothing needs its session, and the run
@@ -20,7 +20,7 @@ pub async fn hide_run(ctx: &Arc<RunContext>, tenant: &TenantId, run: RunSummary)
     let run = if run.status.is_terminal() {
         run
     } else {
-        cancel_run(ctx, tenant, run_id).await?
+        end_run(ctx, tenant, run_id, RunControl::Cancel).await?
     };
     if !run.status.is_terminal() {
         return Err(Refusal::Unreachable { run_id });

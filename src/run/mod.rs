@@ -66,13 +66,15 @@ mod rewrite;
 pub use self::accept::replay;
 pub use self::context::settings;
 pub use self::context::{ProcessState, RunContext, check_key};
-pub use self::control::{ControlOutcome, cancel_run, control_run, steer_run};
+pub use self::control::{ControlOutcome, control_run, end_run, steer_run};
 pub use self::deliveries::{Redelivered, redeliver};
 pub use self::handle::{CallerGuard, RunHandle};
 pub use self::hide::hide_run;
 pub use self::new_thread::{CreatedThread, NewName, NewThread, create_thread, created_before};
 pub use self::offered::{Offered, offered, offered_lookup};
 pub use self::remove::{Removal, remove_session};
-pub use self::request::{EventOptions, InputMessage, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
+pub use self::request::{
+    EventOptions, InputMessage, LastingSetting, OnDisconnect, ReaderGrace, RequestKey, RunRequest, ThreadFrom,
+};
 pub use self::rewrite::{MessageChange, change_messages};
 pub use self::start::{start, start_new};

@@ -88,7 +88,7 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
     );
     let at_work = process.active.add(&active);
     let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);
-    let departure = OnDeparture::of(request.on_disconnect, end);
+    let departure = OnDeparture::of(request, end);
     let (sender, result) = oneshot::channel();
     let handle = RunHandle::new(ctx, &plan.tenant, summary, departure);
     let live = LiveEvents::new(ctx, active, at_work, run)

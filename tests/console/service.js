@@ -19,8 +19,11 @@ export class Service {
   #options;
   #child;
 
-  /** Starts a service that has a server of models as its provider `mock`, and a script as its provider `script`. */
-  static async start(address, models) {
+  /**
+   * Starts a service that has a server of models as its provider `mock`, and a script as its provider `script`.
+   * `settings` are variables of its environment.
+   */
+  static async start(address, models, settings = {}) {
     const service = new Service();
     const host = `127.0.0.1:${await freePort()}`;
     const prices = models.map((name) => `[prices."mock/${name}"]\ninput = 2.0\noutput = 8.0\n`);
@@ -29,7 +32,7 @@ export class Service {
     writeFileSync(join(service.#folder, 'agent-runtime.toml'), [provider, script, ...prices].join('\n'));
     const env = {
       AGENT_RUNTIME__STORE__URL: 'sqlite://store.db', AGENT_RUNTIME__STORE__ACQUIRE_TIMEOUT: '20s',
-      AGENT_RUNTIME__HTTP__LISTEN: host, AGENT_RUNTIME__QUEUE__LEASE: '5s',
+      AGENT_RUNTIME__HTTP__LISTEN: host, AGENT_RUNTIME__QUEUE__LEASE: '5s', ...settings,
     };
     service.#options = { cwd: service.#folder, env };
     service.url = `http://${host}`;

@@ -1,6 +1,7 @@
 //! The events of an execution, emitted as it proceeds. Payloads contain new data only, never whole
 //! histories.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use super::state::{
 use crate::hook_point::HookPoint;
 use values::clock::Timestamp;
 use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, RunId, SessionId, StepId};
-use values::json::{Object, is_default};
-use values::message::ContentPart;
+use values::json::{Object, Value, is_default};
+use values::message::{ContentPart, ToolCall};
 use values::model_ref::ModelRef;
 use values::usage::Usage;
 
@@ -38,7 +39,7 @@ pub enum ContinuationDecision {
     Stop,
 }
 
-/// A part of the state that a hook has changed.
+/// A part of the state that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatePart {
@@ -185,6 +186,19 @@ pub enum AgentEvent {
         /// A piece of the arguments' text.
         arguments: String,
     },
+    /// A call is executed or left open next: its arguments are whole, and neither they nor the
+    /// hooks before it prevent it. Comes again for an open call that was approved.
+    #[serde(rename = "tool_call.requested")]
+    ToolCallRequested {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// The arguments, with the changes of hooks.
+        arguments: String,
+    },
     /// A call that runs has more output. Its result has all of it.
     #[serde(rename = "tool_call.output")]
     ToolCallOutput {
@@ -219,20 +233,25 @@ pub enum AgentEvent {
         /// The duration of the call, in milliseconds.
         duration_ms: i64,
     },
-    /// A hook has changed the state.
+    /// A hook has changed the state, or something has during the calls of a step.
     #[serde(rename = "state.changed")]
     StateChanged {
         /// The number of the step that is in progress or would be next.
         step_number: usize,
-        /// The hook's name.
-        hook: String,
-        /// The point at which it was called.
-        point: HookPoint,
-        /// The parts that it has changed.
+        /// The hook's name; absent for changes during the calls of the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<String>,
+        /// The point at which the hook was called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        point: Option<HookPoint>,
+        /// The parts that have changed.
         changes: Vec<StatePart>,
         /// The key-value pairs of the metadata that are new or have changed.
         #[serde(default, skip_serializing_if = "Object::is_empty")]
         metadata: Object,
+        /// The variables that are new or have changed; null for each one that was removed.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        variables: BTreeMap<String, Value>,
     },
     /// Another agent begins to work on a call.
     #[serde(rename = "subagent.started")]
@@ -385,6 +404,16 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// Makes the event of a tool call whose arguments are whole.
+    pub fn tool_call_requested(step_number: usize, call: &ToolCall) -> Self {
+        Self::ToolCallRequested {
+            step_number,
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        }
+    }
+
     /// Makes the event of a tool call that ended.
     pub fn tool_call_completed(step_number: usize, execution: &ToolExecution) -> Self {
         Self::ToolCallCompleted {

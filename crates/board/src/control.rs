@@ -14,7 +14,7 @@ use values::tenant::TenantId;
 /// The most messages that wait for one subscriber.
 const MAX_WAITING: usize = 4096;
 
-/// A message to the process that executes a run.
+/// A message about a run: to the process that executes it, or a question to all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum ControlMessage {
@@ -24,6 +24,10 @@ pub enum ControlMessage {
     Control(RunControl),
     /// A message to a run that is not in the queue.
     Message(Box<SteeringMessage>),
+    /// Asks the other processes for readers of the run's events.
+    HasReaders,
+    /// The run has a reader at another process.
+    IsRead,
 }
 
 /// A control message with its run.

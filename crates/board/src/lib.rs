@@ -264,9 +264,18 @@ impl Board {
         let message = (tenant.clone(), run_id, message);
         let is_received = self.local.control.send(message.clone()) && is_here;
         match &self.shared {
-            Some(shared) if !is_received => shared.control_send(message).await,
+            Some(shared) if !is_received => shared.control_publish(message).await.is_some_and(|others| others > 0),
             _ => is_received,
         }
+    }
+
+    /// Sends a control message about a run of this process to all other processes. Returns whether
+    /// any received it; `None` if that is not known, or if the board reaches none.
+    pub async fn control_ask(&self, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> Option<bool> {
+        // Otherwise no response would arrive.
+        let shared = self.shared.as_ref().filter(|shared| shared.is_subscribed())?;
+        let others = shared.control_publish((tenant.clone(), run_id, message)).await;
+        others.map(|others| others > 0)
     }
 
     /// Subscribes to the control messages of all processes.

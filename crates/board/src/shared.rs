@@ -53,8 +53,12 @@ pub(super) trait SharedBoard: Send + Sync + fmt::Debug {
     /// Queues a change of a tenant for the readers of other processes.
     fn change_publish(&self, tenant: &TenantId, change: TenantChange);
 
-    /// Publishes a control message. Returns whether another process received it.
-    async fn control_send(&self, message: AddressedMessage) -> bool;
+    /// Publishes a control message. Returns the number of other processes that received it; `None`
+    /// if it can't be published now.
+    async fn control_publish(&self, message: AddressedMessage) -> Option<u64>;
+
+    /// Returns whether messages of other processes reach this one now.
+    fn is_subscribed(&self) -> bool;
 
     /// Counts a request of a tenant.
     async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding>;

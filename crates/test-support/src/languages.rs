@@ -21,10 +21,12 @@ const OPENAI_CLIENTS_NODE: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE";
 /// Checks of the console: libraries of Node.js, and a browser.
 const CONSOLE_NODE: &str = "AGENT_RUNTIME_TEST_CONSOLE_NODE";
 const CHROMIUM: &str = "AGENT_RUNTIME_TEST_CHROMIUM";
+/// Checks of pages of others: libraries of Node.js.
+const FACES_NODE: &str = "AGENT_RUNTIME_TEST_FACES_NODE";
 
-/// What the checks of the console need.
+/// What checks in a browser need.
 #[derive(Debug)]
-pub struct ConsoleTools {
+pub struct BrowserTools {
     /// The program that runs them.
     pub node: PathBuf,
     /// Their libraries.
@@ -103,15 +105,24 @@ pub fn openai_clients_of_node() -> Option<(PathBuf, PathBuf)> {
 
 /// Returns what the checks of the console need; `None` on a machine without npm, or when it is
 /// neither there nor required.
-pub fn console_tools() -> Option<ConsoleTools> {
+pub fn console_tools() -> Option<BrowserTools> {
+    browser_tools(CONSOLE_NODE, "tests/console")
+}
+
+/// Returns what the checks of pages of others need, in the same way.
+pub fn face_tools() -> Option<BrowserTools> {
+    browser_tools(FACES_NODE, "tests/faces")
+}
+
+fn browser_tools(name: &str, libraries: &str) -> Option<BrowserTools> {
     let (node, _) = mcp_clients()?;
-    let modules = modules(CONSOLE_NODE, "tests/console")?;
+    let modules = modules(name, libraries)?;
     let Some(chromium) = variable(CHROMIUM) else {
         assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {CHROMIUM} is not");
         eprintln!("SKIPPED: {CHROMIUM} names no browser");
         return None;
     };
-    Some(ConsoleTools {
+    Some(BrowserTools {
         node,
         modules,
         chromium: PathBuf::from(chromium),

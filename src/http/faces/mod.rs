@@ -5,4 +5,5 @@
 
 pub(in crate::http) mod turn;
 
+pub(in crate::http) mod ai_sdk;
 pub(in crate::http) mod openai;

@@ -11,11 +11,9 @@ use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::ids::{parse_response_id, response_id};
 use crate::http::faces::openai::request::{Opener, shortened};
-use crate::http::in_flight::{SMALL, held, json_response};
 use crate::http::observe::StartedRun;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
-use tasks::off_thread::by_size;
 use values::ids::RunId;
 
 /// Names the response that a request has started, also if it failed.
@@ -50,22 +48,6 @@ impl DeletedObject {
         let deleted = true;
         Self { id, object, deleted }
     }
-}
-
-/// Responds with JSON. A large response waits for room, and is never refused.
-pub(super) async fn json<T: Serialize + Send + 'static>(
-    call: &Call,
-    value: T,
-    weight: usize,
-) -> Result<Response, Problem> {
-    let encode = move || serde_json::to_vec(&value);
-    let text = by_size(&call.tenant, weight as u64, encode).await;
-    let text = text.map_err(Problem::internal)?;
-    if text.len() <= SMALL {
-        return Ok(json_response(text));
-    }
-    let share = call.api.in_flight.take(&call.tenant, text.len()).await;
-    Ok(json_response(held(text.into(), share)))
 }
 
 /// Names the run that a request has started.

@@ -7,16 +7,17 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 
 use super::base::Base;
-use super::body::{OpenAiObject, json};
+use super::body::OpenAiObject;
 use super::finished::{after_start, ended, stored_messages};
 use super::start::{Envelope, counted, start};
-use super::stream::{self, FrameWriter, write_frame};
 use crate::http::auth::Call;
+use crate::http::face_stream::{self, FrameWriter, write_frame};
 use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
 use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::request::{CreateChat, arrange};
 use crate::http::headers::single;
 use crate::http::idempotency::{KeyedBody, THREAD};
+use crate::http::json_response::json_with_room;
 use crate::http::problem::Problem;
 use crate::http::problem_groups::OPENAI_PROBLEMS;
 use crate::run::{RunHandle, RunRequest};
@@ -110,7 +111,7 @@ async fn followed(call: Call, handle: RunHandle, reader: ChatReader) -> Result<R
     }
     let counted = counted(&call, &handle)?;
     let (caller, events) = handle.into_events();
-    Ok(stream::respond(call, None, events, Some(caller), counted, reader))
+    Ok(face_stream::respond(call, None, events, Some(caller), counted, reader))
 }
 
 /// Streams the chunks of a run that has ended, from what is stored of it.
@@ -125,7 +126,7 @@ async fn replayed(call: &Call, run_id: RunId, reader: ChatReader) -> Result<Resp
             write_frame(&mut frames, run_id, None, &chunk);
         }
     }
-    Ok(stream::respond_with(frames))
+    Ok(face_stream::respond_with(frames))
 }
 
 /// Waits for the end of a run.
@@ -136,7 +137,7 @@ async fn waited(call: &Call, handle: RunHandle, model: String, is_json: bool) ->
         return Ok(failure.respond(&run));
     }
     let completion = ChatCompletion::new(model, &run, &turn, is_json);
-    json(call, completion, weight(&run.output)).await
+    json_with_room(call, completion, weight(&run.output)).await
 }
 
 impl FrameWriter for ChatReader {
@@ -151,7 +152,7 @@ impl FrameWriter for ChatReader {
         }
     }
 
-    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>) {
-        write_frame(frames, run_id, None, &failure.body());
+    fn write_dropped(&mut self, run_id: RunId, message: &str, frames: &mut Vec<u8>) {
+        write_frame(frames, run_id, None, &Failure::of_dropped(message).body());
     }
 }

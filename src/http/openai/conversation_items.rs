@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 
-use super::body::{OpenAiObject, json, no_item, opener};
+use super::body::{OpenAiObject, no_item, opener};
 use super::conversations::{ConversationObject, new_messages, thread_in};
 use super::lists::take_window;
 use super::transcript::Transcript;
@@ -14,6 +14,7 @@ use crate::http::faces::openai::item_list::ItemList;
 use crate::http::faces::openai::request::CreateConversation;
 use crate::http::faces::openai::stored_items::items_of;
 use crate::http::idempotency::{KeyedBody, mark_replay};
+use crate::http::json_response::json_with_room;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::run::files::{Attempts, ChildSession};
@@ -45,7 +46,7 @@ pub(in crate::http) async fn list_conversation_items(
         None => ItemList::new(Vec::new()),
     };
     let bytes = weight(&list);
-    json(&call, list, bytes).await
+    json_with_room(&call, list, bytes).await
 }
 
 /// Shows an item of a conversation.
@@ -63,7 +64,7 @@ pub(in crate::http) async fn get_conversation_item(call: Call, path: PathParamet
     };
     let item = found.ok_or_else(|| no_item(None, id))?.body;
     let bytes = weight(&item);
-    json(&call, item, bytes).await
+    json_with_room(&call, item, bytes).await
 }
 
 /// Adds up to 20 items to a conversation.
@@ -90,14 +91,14 @@ pub(in crate::http) async fn create_conversation_items(
     let thread = thread_in(&call, &path).await?;
     let messages = new_messages(&call, items, thread.session_id).await?;
     if messages.is_empty() {
-        return json(&call, ItemList::new(Vec::new()), 0).await;
+        return json_with_room(&call, ItemList::new(Vec::new()), 0).await;
     }
     let child = Box::pin(append(&call, &path, messages, key)).await?;
     let session_id = child.bundle.head.session_id;
     let added = call.api.runs.store.new_message_list(&call.tenant, session_id).await?;
     let added = added.unwrap_or_default();
     let list = ItemList::new(items_of(added.iter().map(AsRef::as_ref), None));
-    let mut response = json(&call, list, weight(&added)).await?;
+    let mut response = json_with_room(&call, list, weight(&added)).await?;
     mark_replay(&mut response, child.is_replay);
     Ok(response)
 }
@@ -154,7 +155,7 @@ pub(in crate::http) async fn delete_conversation_item(call: Call, path: PathPara
         let changed = Box::pin(change_messages(&call.api.runs, &call.tenant, change)).await;
         if !attempts.again(&changed) {
             changed.map_err(|refusal| refused(&call, refusal))?;
-            return json(&call, ConversationObject::from(thread), 0).await;
+            return json_with_room(&call, ConversationObject::from(thread), 0).await;
         }
     }
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::response::Response;
 use serde::Serialize;
 
-use super::body::{DeletedObject, OpenAiObject, json, opener};
+use super::body::{DeletedObject, OpenAiObject, opener};
 use super::references::resolve;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::request::{CreateConversation, Item, arrange, no_conversation};
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::json_body::JsonBody;
+use crate::http::json_response::json_with_room;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
 use crate::run::import::{ImportContext, ImportRequest, import_session};
@@ -53,7 +54,7 @@ pub(in crate::http) async fn create_conversation(
         Some(created) => created,
         None => Box::pin(create(&call, body, key)).await?,
     };
-    let mut response = json(&call, ConversationObject::from(created.thread), 0).await?;
+    let mut response = json_with_room(&call, ConversationObject::from(created.thread), 0).await?;
     mark_replay(&mut response, created.is_replay);
     Ok(response)
 }
@@ -130,7 +131,7 @@ async fn imported(call: &Call, messages: Vec<InputMessage>) -> Result<Option<Ses
 ), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]
 pub(in crate::http) async fn get_conversation(call: Call, path: PathParameters) -> Result<Response, Problem> {
     let thread = thread_in(&call, &path).await?;
-    json(&call, ConversationObject::from(thread), 0).await
+    json_with_room(&call, ConversationObject::from(thread), 0).await
 }
 
 /// Replaces the metadata of a conversation.
@@ -153,7 +154,7 @@ pub(in crate::http) async fn update_conversation(
     match store.thread_patch(&call.tenant, &name, &patch, now).await? {
         ThreadPatched::Changed(thread) => {
             call.api.runs.publish_thread(&call.tenant, &thread);
-            json(&call, ConversationObject::from(thread), 0).await
+            json_with_room(&call, ConversationObject::from(thread), 0).await
         }
         ThreadPatched::Absent => Err(no_conversation(name.as_str())),
         ThreadPatched::TooLarge(rule) => Err(Problem::invalid_field("/metadata", rule)),
@@ -174,7 +175,7 @@ pub(in crate::http) async fn delete_conversation(call: Call, path: PathParameter
         ThreadDelete::Busy(run_id) => return Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }
     let deleted = DeletedObject::new("conversation.deleted", name.to_string());
-    json(&call, deleted, 0).await
+    json_with_room(&call, deleted, 0).await
 }
 
 /// Finds the thread of the conversation that a path names.

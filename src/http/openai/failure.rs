@@ -46,6 +46,11 @@ impl<'a> Failure<'a> {
         }
     }
 
+    /// Returns the failure of a stream whose reader is dropped.
+    pub(super) fn of_dropped(message: &'a str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "stream_dropped", message)
+    }
+
     fn unfinished() -> Self {
         let words = "the service shuts down, and another process continues the run";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "run_continues", words)

@@ -6,13 +6,14 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::body::mark_started;
 use crate::http::auth::Call;
+use crate::http::face_stream::follows;
 use crate::http::faces::openai::echo::Echo;
 use crate::http::faces::openai::response::{ResponseObject, ResponseSettings, response_of};
 use crate::http::faces::turn::{Turn, TurnReader};
 use crate::http::problem::Problem;
 use crate::run::RunHandle;
 use crate::run::read::{Followed, RunMessages, run_lookup, run_messages};
-use agent::record::{RunEvent, RunRecord};
+use agent::record::RunRecord;
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::json::{Value, weight};
@@ -82,12 +83,6 @@ pub(super) async fn ended(call: &Call, handle: RunHandle) -> Result<(Arc<RunReco
     }
     let turn = Turn::of_stored(&messages);
     Ok((Arc::new(messages.record), turn))
-}
-
-/// Returns whether no event is missing between the one with a number and the next one. The event of
-/// a session that was removed, right before the end, has nothing that clients read.
-pub(super) fn follows(event: &RunEvent, last: u64) -> bool {
-    event.sequence <= last + 1 + u64::from(event.payload.is_terminal())
 }
 
 /// Returns the settings of responses for a caller.

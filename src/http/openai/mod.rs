@@ -3,7 +3,6 @@
 
 mod body;
 mod failure;
-mod stream;
 
 mod base;
 mod references;

@@ -3,10 +3,11 @@
 use axum::response::Response;
 use serde::Serialize;
 
-use super::body::{OpenAiObject, json};
+use super::body::OpenAiObject;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::request::shortened;
+use crate::http::json_response::json_with_room;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
 use crate::run::{Offered, offered, offered_lookup};
@@ -39,7 +40,7 @@ pub(in crate::http) async fn list_models(call: Call) -> Result<Response, Problem
         object: "list",
         data: found.into_iter().map(ModelObject::from).collect(),
     };
-    json(&call, list, 0).await
+    json_with_room(&call, list, 0).await
 }
 
 /// Shows an agent, or a model as `PROVIDER/MODEL`.
@@ -53,7 +54,7 @@ pub(in crate::http) async fn get_model(call: Call, path: PathParameters) -> Resu
         let words = format!("The model '{}' does not exist.", shortened(name));
         Problem::new(ProblemCode::AgentNotFound, words)
     })?;
-    json(&call, ModelObject::from(found), 0).await
+    json_with_room(&call, ModelObject::from(found), 0).await
 }
 
 impl From<Offered> for ModelObject {

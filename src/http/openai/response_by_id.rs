@@ -2,22 +2,24 @@
 
 use axum::response::Response;
 
-use super::body::{DeletedObject, OpenAiObject, json, mark_started, no_response, response_in};
+use super::body::{DeletedObject, OpenAiObject, mark_started, no_response, response_in};
 use super::finished::{settings_of, stored_messages, stored_response, stored_run};
 use super::lists::take_window;
 use super::response_events::{ResponseWriter, stored_frames};
-use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
+use crate::http::face_stream;
 use crate::http::faces::openai::echo::Echo;
 use crate::http::faces::openai::ids::response_id;
 use crate::http::faces::openai::response::ResponseStream;
 use crate::http::faces::openai::stored_items::input_items;
 use crate::http::guards::within;
+use crate::http::json_response::json_with_room;
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::run::read::{Followed, follow};
-use crate::run::{cancel_run, hide_run};
+use crate::run::{end_run, hide_run};
+use agent::record::RunControl;
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::json::{Value, weight};
@@ -44,7 +46,7 @@ pub(in crate::http) async fn get_response(
     let response = Box::pin(stored_response(&call, run_id)).await?;
     let response = response.ok_or_else(|| no_response(path.text("response_id")))?;
     let bytes = weight(&response);
-    json(&call, response, bytes).await
+    json_with_room(&call, response, bytes).await
 }
 
 /// Streams the events of a response from the first on, or after the one with a number. Events that
@@ -61,19 +63,26 @@ pub(super) async fn replay(call: Call, run_id: RunId, after: Option<u64>) -> Res
     let following = within(call.api.limits.request_timeout, following).await??;
     let mut events = following.ok_or_else(missing)?.events;
     if !has_ended {
-        return Ok(stream::respond(call, None, events, None, Some(counted), writer));
+        return Ok(face_stream::respond(call, None, events, None, Some(counted), writer));
     }
     if let Some(Followed::Event(first)) = events.next().await
         && first.sequence == 1
     {
-        return Ok(stream::respond(call, Some(first), events, None, Some(counted), writer));
+        return Ok(face_stream::respond(
+            call,
+            Some(first),
+            events,
+            None,
+            Some(counted),
+            writer,
+        ));
     }
     if after.is_some() {
         let words = "the events of this response are no longer retained";
         return Err(invalid("starting_after", words));
     }
     let messages = stored_messages(&call, run_id).await?.ok_or_else(missing)?;
-    Ok(stream::respond_with(stored_frames(&messages, &settings_of(&call))))
+    Ok(face_stream::respond_with(stored_frames(&messages, &settings_of(&call))))
 }
 
 /// Ends a response at once.
@@ -90,14 +99,14 @@ pub(in crate::http) async fn cancel_response(call: Call, path: PathParameters) -
     let missing = || no_response(&response_id(run_id));
     stored_run(&call, run_id).await?.ok_or_else(missing)?;
     // A run that is still at work then is shown as such.
-    Box::pin(cancel_run(runs, tenant, run_id)).await?;
+    Box::pin(end_run(runs, tenant, run_id, RunControl::Cancel)).await?;
     let mut body = Box::pin(stored_response(&call, run_id)).await?.ok_or_else(missing)?;
     if !call.may_read() {
         body["output"] = Value::Array(Vec::new());
         body["instructions"] = Value::Null;
     }
     let bytes = weight(&body);
-    let mut response = json(&call, body, bytes).await?;
+    let mut response = json_with_room(&call, body, bytes).await?;
     mark_started(&mut response, run_id);
     Ok(response)
 }
@@ -115,7 +124,7 @@ pub(in crate::http) async fn delete_response(call: Call, path: PathParameters) -
     let id = response_id(run_id);
     let run = stored_run(&call, run_id).await?.ok_or_else(|| no_response(&id))?;
     Box::pin(hide_run(&call.api.runs, &call.tenant, run.summary)).await?;
-    json(&call, DeletedObject::new("response", id), 0).await
+    json_with_room(&call, DeletedObject::new("response", id), 0).await
 }
 
 /// Lists the items of the input of a response, by default the newest first.
@@ -138,5 +147,5 @@ pub(in crate::http) async fn list_input_items(
     let messages = messages.ok_or_else(|| no_response(path.text("response_id")))?;
     let bytes = weight(&messages.input);
     let list = by_size(&call.tenant, bytes as u64, move || window.of(input_items(&messages))).await;
-    json(&call, list, bytes).await
+    json_with_room(&call, list, bytes).await
 }

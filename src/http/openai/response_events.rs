@@ -1,6 +1,6 @@
 //! Writes the events of a response as frames.
 
-use super::stream::{FrameWriter, write_frame};
+use crate::http::face_stream::{FrameWriter, write_frame};
 use crate::http::faces::openai::echo::Echo;
 use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::response::{ResponseSettings, ResponseStream, WireEvent, stream_of_stored};
@@ -49,8 +49,8 @@ impl FrameWriter for ResponseWriter {
         }
     }
 
-    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>) {
-        for wire in self.stream.drop_reader(failure, self.after) {
+    fn write_dropped(&mut self, run_id: RunId, message: &str, frames: &mut Vec<u8>) {
+        for wire in self.stream.drop_reader(Failure::of_dropped(message), self.after) {
             write_event(frames, run_id, &wire);
         }
     }

@@ -6,21 +6,22 @@ use std::sync::Arc;
 use axum::response::Response;
 
 use super::base::Base;
-use super::body::{OpenAiObject, json, opener};
+use super::body::{OpenAiObject, opener};
 use super::finished::{after_start, ended, settings_of, stored_response};
 use super::references::resolve;
 use super::response_by_id::replay;
 use super::response_events::ResponseWriter;
 use super::start::{Envelope, counted, start};
-use super::stream;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
+use crate::http::face_stream;
 use crate::http::faces::openai::echo::Echo;
 use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::request::{CreateResponse, arrange, no_conversation};
 use crate::http::faces::openai::response::{ResponseStream, response_of};
 use crate::http::faces::turn::Turn;
 use crate::http::idempotency::KeyedBody;
+use crate::http::json_response::json_with_room;
 use crate::http::problem::Problem;
 use crate::http::problem_groups::OPENAI_PROBLEMS;
 use crate::run::{RunHandle, RunRequest};
@@ -95,7 +96,7 @@ async fn followed(call: Call, handle: RunHandle, echo: Arc<Echo>) -> Result<Resp
     let stream = ResponseStream::new(settings_of(&call), echo, handle.summary().clone());
     let writer = ResponseWriter::after(stream, None);
     let (caller, events) = handle.into_events();
-    Ok(stream::respond(call, None, events, Some(caller), counted, writer))
+    Ok(face_stream::respond(call, None, events, Some(caller), counted, writer))
 }
 
 /// Responds with a run that works in the background, or that has ended if the request is repeated.
@@ -104,10 +105,10 @@ async fn accepted(call: &Call, handle: RunHandle, echo: &Arc<Echo>) -> Result<Re
         && let Some(response) = stored_response(call, handle.run_id).await?
     {
         let bytes = weight(&response);
-        return json(call, response, bytes).await;
+        return json_with_room(call, response, bytes).await;
     }
     let run = handle.detach();
-    json(call, response_of(&run, &Turn::default(), echo, &settings_of(call)), 0).await
+    json_with_room(call, response_of(&run, &Turn::default(), echo, &settings_of(call)), 0).await
 }
 
 /// Waits for the end of a run. The run of an earlier request has that request's echo.
@@ -120,5 +121,5 @@ async fn waited(call: &Call, handle: RunHandle, echo: Arc<Echo>) -> Result<Respo
     }
     let echo = echo.unwrap_or_else(|| Echo::of_stored(record.echo.as_deref()));
     let response = response_of(&record, &turn, &echo, &settings_of(call));
-    json(call, response, weight(&record.output)).await
+    json_with_room(call, response, weight(&record.output)).await
 }

@@ -8,10 +8,9 @@ use super::finished::settings_of;
 use crate::http::auth::Call;
 use crate::http::faces::openai::ids::{ItemId, parse_item_id};
 use crate::http::faces::openai::item_list::{ItemList, Window};
-use crate::http::faces::openai::passage::{Passage, PassageRuns, passages_of};
 use crate::http::faces::openai::removal::{parts_of, without};
 use crate::http::problem::Problem;
-use crate::run::read::{run_left_open, run_messages_in};
+use crate::run::read::{Passage, PassageRuns, passage_runs, passages_of};
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
 use values::json::{Value, weight};
@@ -113,24 +112,9 @@ impl Transcript {
 
 /// Reads the items of a passage, oldest first, with the runs that made them.
 async fn read(call: &Call, passage: &Arc<Passage>) -> Result<(Vec<Value>, Option<PassageRuns>), Problem> {
-    let runs = runs_of(call, passage).await?;
+    let runs = passage_runs(&call.api.runs, &call.tenant, passage).await?;
     let bytes = weight(&passage.messages) as u64;
     let (passage, settings) = (Arc::clone(passage), settings_of(call));
     let make = move || (passage.items(runs.as_ref(), &settings), runs);
     Ok(by_size(&call.tenant, bytes, make).await)
-}
-
-/// Reads the runs of a passage; `None` if no stored run has made it.
-async fn runs_of(call: &Call, passage: &Passage) -> Result<Option<PassageRuns>, Problem> {
-    let (ctx, tenant) = (&call.api.runs, &call.tenant);
-    let Some(run_id) = passage.run_id else {
-        return Ok(None);
-    };
-    let run = run_messages_in(ctx, tenant, run_id, &passage.messages, passage.is_open).await?;
-    let Some(run) = run else { return Ok(None) };
-    let before = match &run.answered {
-        Some(answered) => run_left_open(ctx, tenant, answered).await?,
-        None => None,
-    };
-    Ok(Some(PassageRuns { run, before }))
 }

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 
-use super::create::{START_PROBLEMS, start_run};
+use super::create::start_run;
 use super::create_body::CreateRun;
 use super::event_forms::EventForm;
 use super::preference::Preference;
@@ -11,6 +11,7 @@ use crate::http::auth::Call;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
+use crate::http::problem_groups::START_PROBLEMS;
 use crate::run::read::run_lookup;
 use crate::run::refusal::Refusal;
 use agent::record::{RunStatus, RunView};

@@ -18,37 +18,11 @@ use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
-use crate::http::problem_groups::AGENT_PROBLEMS;
+use crate::http::problem_groups::START_PROBLEMS;
 use crate::run::{self, RunHandle, RunRequest};
 use agent::record::{RunMode, RunRecord, RunView};
 use tasks::off_thread::by_size;
 use values::limits::TenantShare;
-
-/// The problems of routes that start a run. The run of an earlier request with the key may have
-/// been removed since.
-pub(super) const START_PROBLEMS: &[&[ProblemCode]] = &[
-    AGENT_PROBLEMS,
-    &[
-        ProblemCode::AboveCeiling,
-        ProblemCode::SessionNotFound,
-        ProblemCode::SessionNotCommitted,
-        ProblemCode::TooManyMessages,
-        ProblemCode::InvalidHistory,
-        ProblemCode::BaseSessionConflict,
-        ProblemCode::ThreadBusy,
-        ProblemCode::QueueFull,
-        ProblemCode::TooManyRuns,
-        ProblemCode::ShuttingDown,
-        ProblemCode::SessionTooLarge,
-        ProblemCode::AnswersRequired,
-        ProblemCode::InvalidAnswers,
-        ProblemCode::SessionNotWaiting,
-        ProblemCode::RunNotWaiting,
-        ProblemCode::RunNotFound,
-        ProblemCode::MalformedId,
-        ProblemCode::TooManyReaders,
-    ],
-];
 
 /// Runs an agent.
 ///

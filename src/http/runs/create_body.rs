@@ -15,8 +15,10 @@ use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
-use crate::run::{EventOptions, LastingSetting, OnDisconnect, RequestKey, RunRequest, ThreadFrom};
-use agent::answers::ClientTool;
+use crate::run::{
+    EventOptions, InputMessage, LastingSetting, OnDisconnect, ReaderGrace, RequestKey, RunRequest, ThreadFrom,
+};
+use agent::answers::{Answers, ClientTool};
 use agent::compilers::Traces;
 use agent::definition::DurabilityChoice;
 use agent::ports::RunWebhook;
@@ -134,6 +136,11 @@ pub(in crate::http) struct CreateRun {
     /// with an idempotency key continues, a stream on a thread stops, and any other run is
     /// cancelled.
     on_disconnect: Option<OnDisconnect>,
+    /// How long the events of a stream may be without any reader, on any replica, before
+    /// `on_disconnect` takes effect; at most 3600. By default it takes effect when the caller
+    /// leaves.
+    #[schema(minimum = 1, maximum = 3600)]
+    disconnect_grace_seconds: Option<u32>,
     /// The events that the run emits besides its own: events of subagents, or none by default.
     events: Option<EventOptions>,
     /// The session of the waiting run that the request answers, which its thread must point to.
@@ -184,18 +191,7 @@ impl CreateRun {
         }
         let mut answers = into_answers(self.answers.unwrap_or_default(), self.deny_open.unwrap_or_default())?;
         answers.is_fork = self.conflict == Some(ConflictPolicy::Fork);
-        let input = match &self.input {
-            Some(input) => decode_input(input, limits.max_input_messages)?,
-            None if answers.is_empty() => {
-                return Err(Problem::of_field(
-                    ProblemCode::MissingField,
-                    "/input",
-                    "missing field `input`: a text, or a list of messages. A request that answers open calls may have \
-                     `answers` instead",
-                ));
-            }
-            None => Vec::new(),
-        };
+        let input = decode_run_input(self.input.as_deref(), &answers, limits)?;
         if let Setting::Set(metadata) = &self.metadata {
             check_metadata(metadata, "/metadata")?;
             check_reserved(metadata, "/metadata")?;
@@ -203,9 +199,9 @@ impl CreateRun {
         let variables = self.variables.unwrap_or_default();
         check_variables(&variables, "/variables")?;
         let mode = preference.mode(self.mode.unwrap_or(RunMode::Sync));
-        let on_disconnect = self
-            .on_disconnect
-            .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
+        let on_disconnect =
+            (self.on_disconnect).unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
+        let reader_grace = read_grace(self.disconnect_grace_seconds, mode, on_disconnect)?;
         Ok(RunRequest {
             base_session_id: base.or(self.answered_session),
             thread_from,
@@ -238,6 +234,7 @@ impl CreateRun {
             webhook: self.webhook,
             conflict: self.conflict.unwrap_or_default(),
             on_disconnect,
+            reader_grace,
             idempotency: key,
             limits: key_limits,
             request_id: None,
@@ -301,6 +298,44 @@ impl ThreadFromBody {
         Ok(ThreadFrom {
             session_id: session_id.transpose()?,
         })
+    }
+}
+
+/// Decodes the input, which only a request with answers may leave out.
+fn decode_run_input(
+    input: Option<&RawValue>,
+    answers: &Answers,
+    limits: &HttpLimits,
+) -> Result<Vec<InputMessage>, Problem> {
+    match input {
+        Some(input) => decode_input(input, limits.max_input_messages),
+        None if answers.is_empty() => Err(Problem::of_field(
+            ProblemCode::MissingField,
+            "/input",
+            "missing field `input`: a text, or a list of messages. A request that answers open calls may have \
+             `answers` instead",
+        )),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Returns the end of a stream whose readers may return within some seconds.
+fn read_grace(
+    seconds: Option<u32>,
+    mode: RunMode,
+    on_disconnect: OnDisconnect,
+) -> Result<Option<ReaderGrace>, Problem> {
+    let pointer = "/disconnect_grace_seconds";
+    match seconds {
+        None => Ok(None),
+        Some(_) if mode != RunMode::Stream => {
+            Err(Problem::invalid_field(pointer, "only the mode `stream` has readers"))
+        }
+        Some(seconds @ 1..=ReaderGrace::MAX_SECONDS) => Ok(ReaderGrace::new(on_disconnect, seconds)),
+        Some(_) => {
+            let words = format!("not between 1 and {}", ReaderGrace::MAX_SECONDS);
+            Err(Problem::invalid_field(pointer, words))
+        }
     }
 }
 

@@ -37,6 +37,8 @@ pub(in crate::run) struct ActiveRun {
     pub(in crate::run) held_lease: Option<HeldLease>,
     /// The span of all log lines of the run.
     pub(in crate::run) span: Span,
+    /// When a reader of its events was last known.
+    read_at: Mutex<Instant>,
 }
 
 /// The lease of an active run.
@@ -115,6 +117,7 @@ impl ActiveRun {
             webhook,
             held_lease,
             span,
+            read_at: Mutex::new(Instant::now()),
         })
     }
 
@@ -129,6 +132,16 @@ impl ActiveRun {
             RunControl::Stop => self.stop.cancel(),
             RunControl::Cancel => self.cancellation.cancel(),
         }
+    }
+
+    /// Records that a reader of the events is there, or was until now.
+    pub(in crate::run) fn note_reader(&self) {
+        *self.read_at.lock() = Instant::now();
+    }
+
+    /// Returns when a reader of the events was last known; at first, when the attempt began.
+    pub(in crate::run) fn last_read(&self) -> Instant {
+        *self.read_at.lock()
     }
 
     /// Waits until this process must hand the run over at once. Never resolves for a light run.

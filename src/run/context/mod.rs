@@ -6,6 +6,7 @@ pub mod settings;
 mod run_tasks;
 
 mod active;
+mod event_readers;
 mod inbox;
 
 mod leases;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use self::active::ActiveRuns;
+use self::event_readers::EventReaders;
 use self::leases::Leases;
 use self::quarantine::Quarantine;
 use self::queue_length::QueueLength;
@@ -128,6 +130,8 @@ pub struct ProcessState {
     pub(super) room: RequestRoom,
     /// Counts the requests of tenants while the board is unavailable.
     pub(super) rates: Rates,
+    /// The readers of events at this process.
+    pub(super) event_readers: EventReaders,
     /// Reads of runs, shared by all callers that wait for a change of the same run.
     pub(super) run_reads: SharedReads<(TenantId, RunId), RunReading>,
     /// Reads of events, shared by all followers of the same run at the same cursor.
@@ -168,6 +172,7 @@ impl ProcessState {
             quarantine: Quarantine::default(),
             room: RequestRoom::new(settings.max_model_request_bytes),
             rates: Rates::new(limits),
+            event_readers: EventReaders::default(),
             run_reads: SharedReads::new(&at_once),
             event_reads: SharedReads::new(&at_once),
         }

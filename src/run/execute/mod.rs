@@ -2,6 +2,7 @@
 //! concludes the run.
 
 mod restore;
+mod unread;
 
 mod agent_loop;
 
@@ -20,6 +21,7 @@ use self::agent_loop::agent_loop;
 use self::export::export;
 use self::publish::{Stored, publish, store_outcome, store_record_later};
 use self::restore::{Restored, restore};
+use self::unread::end_unread;
 use crate::run::context::{RunContext, RunSlot};
 use crate::run::plan::RunPlan;
 use crate::run::subagents::restore_children;
@@ -43,6 +45,7 @@ pub(super) async fn execute(ctx: &Arc<RunContext>, plan: &RunPlan, live: &Arc<Li
 /// publication, for as long as the model works.
 async fn execute_or_leave(ctx: &Arc<RunContext>, plan: &RunPlan, live: &Arc<LiveEvents>) -> Executed {
     let mut executing = pin!(run_loop(ctx, plan, live));
+    let watching = pin!(end_unread(ctx, plan.request().reader_grace, &live.active));
     let executed = tokio::select! {
         biased;
         () = live.active.departed() => {
@@ -52,6 +55,7 @@ async fn execute_or_leave(ctx: &Arc<RunContext>, plan: &RunPlan, live: &Arc<Live
             return Executed::Left;
         }
         executed = &mut executing => executed,
+        never = watching => match never {},
     };
     match executed {
         Ok((work, state)) => Box::pin(end(ctx, plan, live, &work, state)).await,

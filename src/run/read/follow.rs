@@ -39,6 +39,7 @@ use crate::run::events::{
     BATCH, BoardEvents, EndEvents, EventSource, Events, Found, StoredEvents, last_event, newest_resumption,
 };
 use agent::record::{RunEvent, RunEventPayload, event_weight};
+use board::ControlMessage;
 use store::StoreError;
 use tasks::keyed::Held;
 use values::ids::RunId;
@@ -198,9 +199,28 @@ impl fmt::Debug for Follower {
     }
 }
 
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.ctx.process.event_readers.leave(self.run_id);
+        if self.is_over {
+            return;
+        }
+        if let Some(active) = self.ctx.process.active.find(&self.tenant, self.run_id) {
+            active.note_reader();
+        } else if self.ctx.board.is_shared() {
+            // The grace of the run begins now.
+            let (ctx, tenant, run_id) = (Arc::clone(&self.ctx), self.tenant.clone(), self.run_id);
+            self.ctx.process.tasks.runs.spawn(async move {
+                ctx.board.control_send(&tenant, run_id, ControlMessage::IsRead).await;
+            });
+        }
+    }
+}
+
 impl Follower {
     /// Follows the events of a run that exists.
     pub(in crate::run) fn new(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId, after: u64) -> Self {
+        ctx.process.event_readers.enter(run_id);
         Self {
             ctx: Arc::clone(ctx),
             tenant: tenant.clone(),

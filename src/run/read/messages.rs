@@ -138,7 +138,7 @@ pub async fn run_messages_in(
 
 /// Reads a step that another run has finished as the earlier run left it open: with that run, and
 /// without the results that came later. Returns `None` if the earlier run is not stored.
-pub async fn run_left_open(
+pub(super) async fn run_left_open(
     ctx: &RunContext,
     tenant: &TenantId,
     answered: &AnsweredStep,

@@ -8,12 +8,14 @@ mod followed;
 mod changes;
 
 mod messages;
+mod passages;
 mod steps;
 
 pub use self::changes::{ChangeFollower, FollowedChange};
 pub use self::follow::{Follower, Following, follow};
 pub use self::followed::{DROP_REASONS, Followed, LOGIN_ENDED};
-pub use self::messages::{AnsweredStep, RunMessages, is_input, run_left_open, run_messages, run_messages_in};
+pub use self::messages::{AnsweredStep, RunMessages, is_input, run_messages, run_messages_in};
+pub use self::passages::{Passage, PassageRuns, passage_runs, passages_of};
 pub use self::steps::{step_list, step_page, steps_size};
 pub(super) use self::wait::end_of;
 pub use self::wait::run_wait;

@@ -14,7 +14,7 @@ use agent::answers::{Answers, ClientTool};
 use agent::compilers::Traces;
 use agent::definition::DurabilityChoice;
 use agent::ports::RunWebhook;
-use agent::record::{RunMode, ThreadName};
+use agent::record::{RunControl, RunMode, ThreadName};
 use agent::state::ExecutionBudget;
 use store::queue::IfBusy;
 use store::sessions::ConflictPolicy;
@@ -104,6 +104,10 @@ pub struct RunRequest {
     /// The effect of a disconnection. The worker that executes a queued run has no caller.
     #[serde(skip)]
     pub on_disconnect: OnDisconnect,
+    /// How the run ends if nobody reads its events for a while; `None` if it goes on. Then the
+    /// disconnection of the caller itself has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader_grace: Option<ReaderGrace>,
     /// The limits of the caller's API key.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
@@ -189,6 +193,7 @@ impl RunRequest {
             echo: None,
             conflict: ConflictPolicy::default(),
             on_disconnect: OnDisconnect::default(),
+            reader_grace: None,
             limits: RunLimits::default(),
             events: EventOptions::default(),
             request_id: None,
@@ -278,6 +283,38 @@ impl InputMessage {
                 ..MessageTags::default()
             },
             ..Message::new(id, self.role, self.content, now)
+        }
+    }
+}
+
+/// How a run ends whose readers do not return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReaderGrace {
+    /// How the run ends.
+    pub control: RunControl,
+    /// How long its events may be without a reader, in seconds.
+    pub seconds: u32,
+}
+
+impl ReaderGrace {
+    /// The longest time, in seconds.
+    pub const MAX_SECONDS: u32 = 3_600;
+
+    /// Returns the end of a run whose readers may return within some seconds; `None` if the run
+    /// goes on without them.
+    pub fn new(on_disconnect: OnDisconnect, seconds: u32) -> Option<Self> {
+        let control = on_disconnect.control()?;
+        Some(Self { control, seconds })
+    }
+}
+
+impl OnDisconnect {
+    /// Returns how a disconnection ends the run; `None` if the run goes on.
+    pub(super) fn control(self) -> Option<RunControl> {
+        match self {
+            Self::Cancel => Some(RunControl::Cancel),
+            Self::Stop => Some(RunControl::Stop),
+            Self::Continue => None,
         }
     }
 }

@@ -89,7 +89,8 @@ fn sample_events() -> Vec<RunEvent> {
         ),
         (
             "state.changed",
-            json!({"step_number": 1, "hook": "h", "point": "after_step", "changes": ["metadata"], "metadata": {"a": 1}}),
+            json!({"step_number": 1, "hook": "h", "point": "after_step", "changes": ["metadata"], "metadata": {"a": 1},
+                "variables": {"a": 1}}),
         ),
         (
             "subagent.completed",
@@ -111,6 +112,10 @@ fn sample_events() -> Vec<RunEvent> {
         ("reasoning.delta", with(json!({"text": "t"}))),
         ("tool_call.started", with(call.clone())),
         ("tool_call.delta", with(call.clone())),
+        (
+            "tool_call.requested",
+            with(json!({"call_id": "c", "name": "n", "arguments": "{}"})),
+        ),
         ("tool_call.output", with(json!({"call_id": "c", "text": "t"}))),
         ("tool_call.completed", with(call)),
         (
@@ -193,6 +198,7 @@ fn the_table_of_events_names_every_type_with_its_data() {
         | AgentEvent::ReasoningDelta { .. }
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallDelta { .. }
+        | AgentEvent::ToolCallRequested { .. }
         | AgentEvent::ToolCallOutput { .. }
         | AgentEvent::ToolCallCompleted { .. }
         | AgentEvent::MessageApplied { .. }
@@ -227,7 +233,7 @@ fn every_header_that_the_description_names_is_in_the_table() {
     assert!(named.len() > 8 && named.is_subset(&shown), "{named:?}");
     // These belong to every request or response, and are in no route.
     let others: BTreeSet<_> = shown.difference(&named).map(String::as_str).collect();
-    assert_eq!(others, BTreeSet::from(["Authorization", "x-request-id"]));
+    assert_eq!(others, BTreeSet::from(["Authorization", "X-Api-Key", "x-request-id"]));
 }
 
 #[test]

@@ -15,7 +15,7 @@ on_every_store!(
 );
 
 /// The events of a run of two steps, the first with a tool.
-const STORY: [&str; 20] = [
+const STORY: [&str; 21] = [
     "run.started",
     "execution.started",
     "step.started",
@@ -23,6 +23,7 @@ const STORY: [&str; 20] = [
     "tool_call.started",
     "tool_call.delta",
     "model.responded",
+    "tool_call.requested",
     "tool_call.completed",
     "step.completed",
     "continuation.evaluated",
@@ -56,17 +57,18 @@ async fn events_report_the_whole_run_in_order(database: TestDatabase) {
     let numbers: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     assert_eq!(events[3]["data"]["request_id"], events[6]["data"]["request_id"]);
-    assert_eq!(events[11]["data"]["request_id"], events[14]["data"]["request_id"]);
-    assert_ne!(events[3]["data"]["request_id"], events[11]["data"]["request_id"]);
-    let completed = &events[7]["data"];
+    assert_eq!(events[12]["data"]["request_id"], events[15]["data"]["request_id"]);
+    assert_ne!(events[3]["data"]["request_id"], events[12]["data"]["request_id"]);
+    let completed = &events[8]["data"];
     assert_members!(completed, {"content/0/text": "54", "is_error": false});
-    assert_eq!(events[9]["data"]["decision"], "continue");
-    assert_members!(events[16]["data"], {"decision": "stop", "reason": "completed"});
+    assert_members!(events[7]["data"], {"call_id": "c1", "name": "calculator", "arguments": r#"{"expression":"6*9"}"#});
+    assert_eq!(events[10]["data"]["decision"], "continue");
+    assert_members!(events[17]["data"], {"decision": "stop", "reason": "completed"});
 
-    let record = &events[19]["data"];
+    let record = &events[20]["data"];
     assert_members!(record, {"output_text": "six by nine", "step_count": 2});
     let session = app.get(&session_path(record, "")).await;
-    assert_eq!(session["root_hash"], events[18]["data"]["root_hash"]);
+    assert_eq!(session["root_hash"], events[19]["data"]["root_hash"]);
     assert_eq!(app.get(&run_path(record, "")).await["output_text"], "six by nine");
     let steps = app.get(&run_path(record, "/steps")).await;
     let types = column(&steps["data"], "step_type");

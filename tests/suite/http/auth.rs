@@ -128,6 +128,13 @@ async fn with_a_key_made_every_other_request_is_refused() {
         answer.assert_problem("invalid_api_key");
         assert!(!answer.text().contains(&secret));
     }
+    let with_key = |secret: &str| service.request(Method::GET, "/v1/runs").header("x-api-key", secret);
+    assert_eq!(read(with_key(&secret)).await.status, 200);
+    read(with_key("ark_x")).await.assert_problem("invalid_api_key");
+    read(with_key("")).await.assert_problem("missing_api_key");
+    let other = format!("Bearer {secret}0");
+    let both = with_key(&secret).header(header::AUTHORIZATION, other);
+    read(both).await.assert_problem("invalid_api_key");
     for path in OPEN_PATHS {
         assert_eq!(call(&service, "", "GET", path, None).await.status, 200, "{path}");
     }

@@ -29,6 +29,7 @@ macro_rules! on_every_store {
 
 mod about;
 mod agents;
+mod ai_sdk;
 mod auth;
 mod changes;
 mod codes;
@@ -39,6 +40,7 @@ mod cross_origin;
 mod deliveries;
 mod docs;
 mod dropped_readers;
+mod face_app;
 mod guards;
 mod guides;
 mod headers;

@@ -15,8 +15,8 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Returns all routes below `/v1`, without those for OpenAI's clients, whose errors and
-    /// parameters have other rules, and without the stream of changes, which never ends.
+    /// Returns all routes below `/v1`, without those for the clients of other protocols, whose
+    /// errors and parameters have other rules, and without the stream of changes, which never ends.
     pub(super) fn all() -> Vec<Self> {
         let description = serde_json::to_value(openapi()).unwrap();
         let paths = description["paths"].as_object().unwrap().iter();
@@ -30,7 +30,8 @@ impl Route {
                     operation: operation.clone(),
                 })
             });
-        let routes = routes.filter(|route| route.operation["tags"][0] != "openai" && route.template != "/v1/changes");
+        let is_of_others = |route: &Self| ["openai", "ai_sdk"].contains(&route.operation["tags"][0].as_str().unwrap());
+        let routes = routes.filter(|route| !is_of_others(route) && route.template != "/v1/changes");
         let routes: Vec<_> = routes.collect();
         assert!(routes.len() > 30, "{}", routes.len());
         routes

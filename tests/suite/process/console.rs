@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use parking_lot::Mutex;
 use serde_json::json;
 use test_support::languages::console_tools;
 
+use super::browser::run_checks;
 use super::clients::succeed;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -52,19 +52,19 @@ fn people_fork_compare_and_merge_sessions() {
     run("trees.test.js");
 }
 
-/// Held while a browser is at work: several at once leave little to the tests beside them.
-static BROWSER: Mutex<()> = Mutex::new(());
+#[test]
+fn people_chat_in_the_page_of_the_examples() {
+    run("chat_example.test.js");
+}
 
 /// Runs a file of `tests/console`.
 fn run(file: &str) {
     let Some(tools) = console_tools() else { return };
-    let _alone = BROWSER.lock();
-    let file = Path::new(ROOT).join("tests/console").join(file);
-    let mut command = Command::new(tools.node);
-    command.arg("--test").arg(file);
-    command.env("AGENT_RUNTIME_TEST_BINARY", env!("CARGO_BIN_EXE_agent-runtime"));
-    command.env("AGENT_RUNTIME_TEST_CONSOLE_NODE", tools.modules);
-    succeed(command.env("AGENT_RUNTIME_TEST_CHROMIUM", tools.chromium));
+    run_checks(
+        &tools,
+        "AGENT_RUNTIME_TEST_CONSOLE_NODE",
+        &format!("tests/console/{file}"),
+    );
 }
 
 /// Returns the files of a folder with tests. Newer versions of Node.js take no folder.

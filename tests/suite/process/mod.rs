@@ -10,6 +10,7 @@
 //! `copy_sessions` and `packages` run what is in `scripts`.
 
 mod binary;
+mod browser;
 mod service;
 
 #[cfg(target_os = "linux")]
@@ -24,6 +25,7 @@ mod configuration;
 mod console;
 mod copy_sessions;
 mod crash;
+mod faces;
 mod frozen;
 #[cfg(target_os = "linux")]
 mod full_disk;

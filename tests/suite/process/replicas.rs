@@ -10,6 +10,7 @@ use test_support::wait::until;
 use super::binary::PATIENCE;
 use super::service::Service;
 use super::workers::Pair;
+use crate::support::members::extended;
 use crate::support::mock_model::{Reply, content_text, last_user_text};
 use crate::support::test_app::run_path;
 
@@ -82,6 +83,35 @@ async fn every_replica_shows_a_live_run() {
         status(there, run_id).await.unwrap() == "cancelled"
     })
     .await;
+    replicas.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_at_another_replica_keeps_a_run_at_work_until_it_leaves() {
+    let Some(replicas) = replicas().await else { return };
+    let Pair { here, there, .. } = &replicas;
+    let fields = json!({"input": "endless", "on_disconnect": "stop", "disconnect_grace_seconds": 1});
+    for durability in ["session", "step"] {
+        let mut events = here
+            .stream(extended(fields.clone(), &json!({"durability": durability})))
+            .await;
+        let begun = events.until("run.started").await["data"].clone();
+        let run_id = begun["run_id"].as_str().unwrap();
+        events.until("message.delta").await;
+        let mut elsewhere = there.follow(&begun, 0).await;
+        elsewhere.until("message.delta").await;
+        drop(events);
+        // Four seconds of words.
+        for _ in 0..200 {
+            elsewhere.until("message.delta").await;
+        }
+        assert_eq!(status(here, run_id).await.unwrap(), "running", "{durability}");
+        drop(elsewhere);
+        until("the run goes on without readers", async || {
+            status(there, run_id).await.unwrap() == "stopped"
+        })
+        .await;
+    }
     replicas.stop().await;
 }
 

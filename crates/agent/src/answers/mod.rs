@@ -25,6 +25,7 @@ pub use self::answer::{Answer, AnswerContent, AnswerFault, Answers, ResolvedAnsw
 pub use self::answered_step::{AnsweredStep, OpenStepFault};
 pub use self::approval::{ApprovalChoice, ApprovalRule};
 pub use self::client_tool::{ClientTool, ClientToolFault};
+pub use self::open_step::open_step_id;
 pub(super) use self::open_step::{OpenUse, suspended};
 pub(super) use self::rules::Need;
 pub use self::rules::{AnswerExpiry, AnswerRules};

@@ -6,6 +6,7 @@ use super::rules::{Need, NeedKind};
 use crate::ports::{ToolSpec, ToolUse};
 use crate::state::{AgentStep, ToolExecution, ToolTrace};
 use values::clock::Timestamp;
+use values::ids::StepId;
 use values::json::Value;
 use values::session::{OpenCall, OpenCallKind, PinnedTool, WaitingStep, hash_arguments};
 
@@ -28,6 +29,12 @@ pub(super) struct StoredStep {
     pub(super) step: AgentStep,
     /// The calls, in their order.
     pub(super) calls: Vec<StoredCall>,
+}
+
+/// Returns the id of the step that a session waits in; `None` for a step that can't be read.
+pub fn open_step_id(waiting: &WaitingStep) -> Option<StepId> {
+    let stored = StoredStep::deserialize(&waiting.step).ok()?;
+    Some(stored.step.id)
 }
 
 /// A call of the step.

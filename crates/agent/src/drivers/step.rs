@@ -9,7 +9,7 @@ use super::exchange::Exchange;
 use super::ports::DriverPorts;
 use super::tool_use::{Before, Used, use_tools};
 use crate::answers::{AnsweredStep, OpenUse, suspended};
-use crate::events::{AgentEvent, EventSink};
+use crate::events::{AgentEvent, EventSink, StatePart};
 use crate::hooks::HookFailure;
 use crate::journal::{CallStage, PendingStep};
 use crate::ports::{ModelRequest, OutputSink, ToolContext, ToolSpec};
@@ -19,9 +19,10 @@ use crate::run_error::RunErrorCode;
 use crate::state::{AgentError, AgentState, AgentStep, ErrorKind, Messages, StopReason, StopSignal, ToolExecution};
 use tasks::off_thread::off_thread;
 use values::ids::StepId;
-use values::json::Value;
+use values::json::{Object, Value};
 use values::message::{ContentPart, Message, Role, ToolCall, joined_text};
 use values::model_parameters::{ModelParameters, ToolChoice};
+use workspace::environment::EnvironmentValues;
 
 /// Names the driver as the source of stop signals.
 const DRIVER: &str = "driver";
@@ -154,7 +155,9 @@ async fn make_calls(
         cut: step.cut(),
         is_last: signal.is_some(),
     };
+    let (step_number, values) = (context.step_number, ports.environment.values());
     let Used { state, ended, open } = use_tools(ports, state, calls, context, before).await;
+    emit_changes(ports, step_number, &values);
     if !open.is_empty() {
         return leave_open(ports, state, step, ended, open);
     }
@@ -166,6 +169,30 @@ async fn make_calls(
     // errors for the error policy.
     let signal = signal.or_else(|| ports.control.stopped());
     end(ports, state, step, signal, None)
+}
+
+/// Emits the parts of the environment that have changed during the calls of a step.
+fn emit_changes(ports: &DriverPorts, step_number: usize, before: &EnvironmentValues) {
+    let after = ports.environment.values();
+    let parts = [
+        (after.variables != before.variables, StatePart::Variables),
+        (after.resources != before.resources, StatePart::Resources),
+    ];
+    let changes: Vec<_> = parts
+        .into_iter()
+        .filter(|(differs, _)| *differs)
+        .map(|(_, part)| part)
+        .collect();
+    if !changes.is_empty() {
+        ports.events.emit(AgentEvent::StateChanged {
+            step_number,
+            hook: None,
+            point: None,
+            changes,
+            metadata: Object::new(),
+            variables: before.changed_variables(&after),
+        });
+    }
 }
 
 /// Leaves a step whose calls need answers of the caller, and ends the execution.

@@ -26,7 +26,7 @@ use crate::hook_point::HookPoint;
 use crate::hooks::{HookContext, HookFailure, HookSubject};
 use crate::journal::{CallStage, JournalFailed, PendingCall};
 use crate::ports::{Continuation, ToolContext, ToolDecision, ToolUse};
-use crate::state::{AgentState, ErrorKind, NeededInput, ToolExecution};
+use crate::state::{AgentState, NeededInput, ToolExecution};
 use values::json::Value;
 use values::message::ToolCall;
 
@@ -73,7 +73,7 @@ pub(super) async fn use_tools(
     let mut uses = Uses {
         ports,
         context,
-        has_failed: has_failed(&state),
+        has_failed: HookFailure::is_in(&state),
         has_effects: have_effects(ports, &calls),
         state,
         ended: vec![None; calls.len()],
@@ -116,15 +116,6 @@ fn have_effects(ports: &DriverPorts, calls: &[PendingCall]) -> bool {
     let around = [HookPoint::BeforeToolUse, HookPoint::AfterToolUse];
     let has_effects = |call: &PendingCall| !ports.tools.is_read_only(&call.call.name);
     ports.hooks.has_effects_at(&around) || calls.iter().any(has_effects)
-}
-
-/// Returns whether a hook had failed before the step was interrupted.
-fn has_failed(state: &AgentState) -> bool {
-    let mut errors = state
-        .execution()
-        .into_iter()
-        .flat_map(|execution| execution.errors.iter());
-    errors.any(|error| error.kind == ErrorKind::Hook)
 }
 
 struct Uses<'a> {
@@ -276,6 +267,9 @@ impl<'a> Uses<'a> {
                 return None;
             }
         };
+        if !was_begun {
+            self.emit_requested(&tool_use);
+        }
         if !was_begun && let Some((arguments, need)) = self.need(&tool_use) {
             if self.ports.answers.is_subagent {
                 self.end(index, cant_wait(self.ports, call)).await;
@@ -295,6 +289,15 @@ impl<'a> Uses<'a> {
             tool_use,
             was_begun,
         })
+    }
+
+    /// Emits a call that is executed or left open next.
+    fn emit_requested(&self, tool_use: &ToolUse) {
+        let is_next = tool_use.decision == ToolDecision::Execute && !self.has_failed;
+        if is_next && self.ports.tools.arguments(&tool_use.call, &self.context).is_some() {
+            let requested = AgentEvent::tool_call_requested(self.context.step_number, &tool_use.call);
+            self.ports.events.emit(requested);
+        }
     }
 
     /// Returns the arguments and the need of a call, if it needs an answer. A call that can't be

@@ -115,7 +115,7 @@ impl HookStack {
                     if let Err(error) = self.change_environment(&context, &next) {
                         return (context, Some(failure(&**hook, HookError::new(error.to_string()))));
                     }
-                    self.emit_change(hook.name(), &changed, &context.state, &next);
+                    self.emit_change(hook.name(), &changed, &context, &next);
                     context = next;
                     if changed.iter().any(|field| field.is_of_state()) {
                         let now = now().max(context.state.updated_at());
@@ -139,21 +139,22 @@ impl HookStack {
         }
     }
 
-    fn emit_change(&self, hook: &str, changed: &[HookField], before: &AgentState, after: &HookContext) {
+    fn emit_change(&self, hook: &str, changed: &[HookField], before: &HookContext, after: &HookContext) {
         let Some(events) = &self.events else { return };
         let changes: Vec<StatePart> = changed.iter().filter_map(|field| field.state_part()).collect();
         if changes.is_empty() {
             return;
         }
-        let known = before.metadata();
+        let known = before.state.metadata();
         let metadata = after.state.metadata().iter();
         let metadata = metadata.filter(|(name, value)| known.get(*name) != Some(value));
         events.emit(AgentEvent::StateChanged {
             step_number: after.state.step_count() + 1,
-            hook: hook.to_owned(),
-            point: after.point,
+            hook: Some(hook.to_owned()),
+            point: Some(after.point),
             changes,
             metadata: metadata.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            variables: before.environment.changed_variables(&after.environment),
         });
     }
 
@@ -175,6 +176,15 @@ impl HookStack {
 }
 
 impl HookFailure {
+    /// Returns whether a hook has failed in the execution of a state.
+    pub fn is_in(state: &AgentState) -> bool {
+        let errors = state
+            .execution()
+            .into_iter()
+            .flat_map(|execution| execution.errors.iter());
+        errors.into_iter().any(|error| error.kind == ErrorKind::Hook)
+    }
+
     /// Returns the state with the failure of a hook, if there is one.
     pub fn applied(failure: Option<Self>, state: AgentState, now: Timestamp) -> AgentState {
         match failure {

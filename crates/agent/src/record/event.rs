@@ -147,6 +147,7 @@ fn agent_event_name(event: &AgentEvent) -> &'static str {
         AgentEvent::ReasoningDelta { .. } => "reasoning.delta",
         AgentEvent::ToolCallStarted { .. } => "tool_call.started",
         AgentEvent::ToolCallDelta { .. } => "tool_call.delta",
+        AgentEvent::ToolCallRequested { .. } => "tool_call.requested",
         AgentEvent::ToolCallOutput { .. } => "tool_call.output",
         AgentEvent::ToolCallCompleted { .. } => "tool_call.completed",
         AgentEvent::StateChanged { .. } => "state.changed",

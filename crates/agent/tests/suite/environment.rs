@@ -99,6 +99,22 @@ async fn a_change_by_a_tool_shows_in_the_next_prompt_and_in_the_export() {
         prompts(&setup),
         ["The word is none.", "The word is one.", "The word is two."]
     );
+    let events = setup.events.events().into_iter();
+    let changed = events.filter_map(|event| match event {
+        AgentEvent::StateChanged {
+            step_number,
+            hook: None,
+            point: None,
+            changes,
+            variables,
+            ..
+        } => Some((step_number, changes, variables["word"].clone())),
+        _ => None,
+    });
+    assert_eq!(
+        changed.collect::<Vec<_>>(),
+        ["one", "two"].map(|word| (1 + usize::from(word == "two"), vec![StatePart::Variables], json!(word)))
+    );
     let exported = setup.environment.export().await.unwrap();
     assert_eq!(exported.variables, BTreeMap::from([("word".to_owned(), json!("two"))]));
     assert_eq!(words(&setup.environment.again(exported)).await, ["one", "two"]);
@@ -125,7 +141,12 @@ async fn a_change_by_a_hook_shows_in_the_next_prompt_and_in_an_event() {
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            AgentEvent::StateChanged { changes, metadata, .. } => Some((changes, metadata)),
+            AgentEvent::StateChanged {
+                changes,
+                metadata,
+                variables,
+                ..
+            } => Some((changes, metadata, variables)),
             _ => None,
         })
         .collect();
@@ -133,7 +154,8 @@ async fn a_change_by_a_hook_shows_in_the_next_prompt_and_in_an_event() {
         changes,
         [(
             vec![StatePart::Variables, StatePart::Resources],
-            values::json::Object::new()
+            values::json::Object::new(),
+            BTreeMap::from([("word".to_owned(), json!("hook"))])
         )]
     );
     let exported = setup.environment.export().await.unwrap();

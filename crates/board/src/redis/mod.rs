@@ -254,13 +254,15 @@ impl SharedBoard for RedisBoard {
         self.queue.publish(tenant, change);
     }
 
-    async fn control_send(&self, message: AddressedMessage) -> bool {
-        let Ok(published) = self.origin.publish_control(message) else {
-            return false;
-        };
+    async fn control_publish(&self, message: AddressedMessage) -> Option<u64> {
+        let published = self.origin.publish_control(message).ok()?;
         let own = u64::from(self.is_subscribed.load(Ordering::SeqCst));
         let subscribers: Result<u64, _> = self.link.send_one(published).await;
-        subscribers.is_ok_and(|subscribers| subscribers > own)
+        subscribers.ok().map(|subscribers| subscribers.saturating_sub(own))
+    }
+
+    fn is_subscribed(&self) -> bool {
+        self.is_subscribed.load(Ordering::SeqCst)
     }
 
     async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {

@@ -31,11 +31,16 @@ impl EnvironmentValues {
         self
     }
 
+    /// Returns the changes that lead from these variables to others; `null` for a removed one.
+    pub fn changed_variables(&self, after: &Self) -> BTreeMap<String, Value> {
+        changes(&self.variables, &after.variables)
+    }
+
     /// Applies the changes that lead from `before` to `after`, and no others. So changes that were
     /// made since `before` survive.
     #[must_use]
     pub(super) fn with_changes(self, before: &Self, after: &Self) -> Self {
-        self.with_variables(changes(&before.variables, &after.variables))
+        self.with_variables(before.changed_variables(after))
             .with_resources(changes(&before.resources, &after.resources))
     }
 

@@ -1,40 +1,18 @@
-//! The items of a session, passage by passage. A passage is what one run has added to the session.
+//! The items of a session, passage by passage.
 //!
-//! Its items are those of the input and of the output of that run, with the same ids. Messages that
-//! no stored run has made are named by their own ids.
+//! The items of a passage are those of the input and of the output of its run, with the same ids.
+//! Messages that no stored run has made are named by their own ids.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::echo::Echo;
 use super::ids::ItemId;
 use super::response::{ResponseSettings, output_items};
 use super::stored_items::{input_items, items_of};
-use crate::run::read::{RunMessages, is_input};
+use crate::run::read::{Passage, PassageRuns, passages_of};
 use values::ids::{RunId, StepId};
 use values::json::Value;
-use values::message::{Message, MessageTags};
 use values::session::Bundle;
-
-/// Adjacent messages of a session that one run has added, or that none has.
-#[derive(Debug)]
-pub(in crate::http) struct Passage {
-    /// The run.
-    pub(in crate::http) run_id: Option<RunId>,
-    /// The messages, oldest first.
-    pub(in crate::http) messages: Vec<Arc<Message>>,
-    /// Whether the session waits for answers to calls of the run.
-    pub(in crate::http) is_open: bool,
-}
-
-/// The runs that have made a passage.
-#[derive(Debug)]
-pub(in crate::http) struct PassageRuns {
-    /// The run, with the messages of the passage.
-    pub(in crate::http) run: RunMessages,
-    /// The earlier run that has left the first step of the passage open, with this step alone.
-    pub(in crate::http) before: Option<RunMessages>,
-}
 
 /// The steps and the messages of a session, as the ids of items name them.
 #[derive(Debug, Default)]
@@ -45,45 +23,6 @@ pub(in crate::http) struct ItemOwners {
     of_runs: HashSet<(RunId, u64)>,
     /// The first steps of passages. An earlier run may have left them open.
     first_steps: HashSet<u64>,
-}
-
-/// Divides a session with all its messages into passages, oldest first.
-pub(in crate::http) fn passages_of(bundle: &Bundle) -> Vec<Passage> {
-    let mut passages: Vec<Passage> = Vec::new();
-    for message in bundle.history.iter().filter(|message| is_shown(&message.tags)) {
-        let run_id = run_of(&message.tags);
-        passage_of(&mut passages, run_id).messages.push(Arc::clone(message));
-    }
-    // The history lacks the step that waits for answers.
-    if let Some(run_id) = bundle.waiting().and_then(|waiting| waiting.run_id) {
-        passage_of(&mut passages, Some(run_id)).is_open = true;
-    }
-    passages
-}
-
-/// Returns the last passage if it is of the run, and otherwise a new one.
-fn passage_of(passages: &mut Vec<Passage>, run_id: Option<RunId>) -> &mut Passage {
-    let is_same = passages.last().is_some_and(|last| last.run_id == run_id);
-    let at = if is_same { passages.len() - 1 } else { passages.len() };
-    if !is_same {
-        passages.push(Passage {
-            run_id,
-            messages: Vec::new(),
-            is_open: false,
-        });
-    }
-    &mut passages[at]
-}
-
-/// Returns the run that has added a message.
-fn run_of(tags: &MessageTags) -> Option<RunId> {
-    tags.execution_id
-        .map(|execution_id| RunId::from_uuid(execution_id.as_uuid()))
-}
-
-/// Returns whether clients see a message: one of a caller or of a step.
-fn is_shown(tags: &MessageTags) -> bool {
-    is_input(tags) || (tags.step_id.is_some() && tags.section.is_messages())
 }
 
 impl ItemOwners {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ids::{ItemId, ItemKind};
-use super::passage::{Passage, PassageRuns};
 use crate::http::faces::turn::{Block, BlockKind, read_step};
+use crate::run::read::{Passage, PassageRuns};
 use agent::record::StepRecord;
 use values::ids::MessageId;
 use values::message::{ContentPart, Message, Role};

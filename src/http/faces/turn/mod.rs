@@ -20,7 +20,7 @@ mod reader;
 mod stored;
 
 pub(in crate::http) use self::open_call::arguments_text;
-pub(in crate::http) use self::parts::{Block, BlockKind, CallResult, Turn, TurnCall, TurnStep};
+pub(in crate::http) use self::parts::{Block, BlockKind, CallName, CallResult, Turn, TurnCall, TurnStep};
 pub(in crate::http) use self::reader::{TurnChange, TurnReader};
 pub(in crate::http) use self::stored::read_step;
 

@@ -1,6 +1,7 @@
 //! The parts of a turn.
 
-use values::ids::{RunId, StepId};
+use agent::state::{ExecutionStatus, ToolVerdict};
+use values::ids::{RunId, SessionId, StepId};
 use values::message::ContentPart;
 
 /// What an agent has said and done in a run.
@@ -67,6 +68,28 @@ pub(in crate::http) struct TurnCall {
     pub(in crate::http) is_foreign: bool,
     /// The result; `None` before the call has ended. The record of a run lists its open calls.
     pub(in crate::http) result: Option<CallResult>,
+    /// The agent that works on the call.
+    pub(in crate::http) subagent: Option<CallSubagent>,
+}
+
+/// An agent that works on a call of another one.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct CallSubagent {
+    /// The name of the agent.
+    pub(in crate::http) agent: String,
+    /// The session that it publishes with the run.
+    pub(in crate::http) session_id: SessionId,
+    /// The status.
+    pub(in crate::http) status: ExecutionStatus,
+}
+
+/// Names a call.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct CallName<'a> {
+    /// The id of the call.
+    pub(in crate::http) call_id: &'a str,
+    /// The name of the tool.
+    pub(in crate::http) tool: &'a str,
 }
 
 /// The result of a call.
@@ -76,6 +99,30 @@ pub(in crate::http) struct CallResult {
     pub(in crate::http) content: Vec<ContentPart>,
     /// Whether it is an error.
     pub(in crate::http) is_error: bool,
+    /// The maker of the result.
+    pub(in crate::http) verdict: ToolVerdict,
+}
+
+impl TurnCall {
+    /// Makes a call that has not ended.
+    pub(super) fn new(call_id: &str, name: &str, arguments: &str) -> Self {
+        Self {
+            call_id: call_id.to_owned(),
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            is_foreign: false,
+            result: None,
+            subagent: None,
+        }
+    }
+
+    /// Returns the name of the call.
+    pub(in crate::http) fn name(&self) -> CallName<'_> {
+        CallName {
+            call_id: &self.call_id,
+            tool: &self.name,
+        }
+    }
 }
 
 impl TurnStep {
@@ -121,13 +168,7 @@ impl TurnStep {
     /// Adds a call, unless it is known.
     pub(super) fn add_call(&mut self, call_id: &str, name: &str, arguments: &str) {
         if self.call_mut(call_id).is_none() {
-            self.calls.push(TurnCall {
-                call_id: call_id.to_owned(),
-                name: name.to_owned(),
-                arguments: arguments.to_owned(),
-                is_foreign: false,
-                result: None,
-            });
+            self.calls.push(TurnCall::new(call_id, name, arguments));
         }
     }
 

@@ -1,12 +1,16 @@
 //! Makes a turn from what is stored of its run.
 
-use super::parts::{BlockKind, CallResult, Turn, TurnStep};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::parts::{BlockKind, CallResult, CallSubagent, Turn, TurnStep};
 use crate::run::read::{AnsweredStep, RunMessages};
 use agent::RunErrorCode;
-use agent::record::StepRecord;
-use agent::state::AgentStepType;
-use values::ids::MessageId;
-use values::message::ContentPart;
+use agent::record::{StepRecord, SubagentRecord};
+use agent::state::{AgentStepType, ToolVerdict};
+use values::ids::{MessageId, StepId};
+use values::message::{ContentPart, Message};
 
 /// A part of a message of a step that has words.
 #[derive(Debug)]
@@ -29,6 +33,28 @@ impl Turn {
             step.is_final = false;
         }
         Self { steps }
+    }
+}
+
+impl Turn {
+    /// Makes a turn of one step from messages that no stored run has made.
+    pub(in crate::http) fn of_messages(messages: &[Arc<Message>]) -> Self {
+        let first = messages.first().map_or_else(Uuid::nil, |message| message.id.as_uuid());
+        let mut step = TurnStep::new(StepId::from_uuid(first), 0);
+        for part in messages.iter().flat_map(|message| &message.content) {
+            add_part(&mut step, part);
+        }
+        Self { steps: vec![step] }
+    }
+}
+
+impl CallSubagent {
+    fn of_record(record: &SubagentRecord) -> Self {
+        Self {
+            agent: record.agent.clone(),
+            session_id: record.session_id,
+            status: record.status,
+        }
     }
 }
 
@@ -56,9 +82,13 @@ pub(in crate::http) fn read_step(record: &StepRecord) -> (TurnStep, Vec<WordPart
             }));
         }
     }
-    for execution in record.tool_executions.iter().filter(|execution| execution.is_foreign) {
+    for execution in &record.tool_executions {
         if let Some(call) = step.call_mut(&execution.call_id) {
-            call.is_foreign = true;
+            call.is_foreign = execution.is_foreign;
+            call.subagent = execution.subagent.as_deref().map(CallSubagent::of_record);
+            if let Some(result) = &mut call.result {
+                result.verdict = execution.verdict;
+            }
         }
     }
     // If another step was to follow, the session has the final response as a trace.
@@ -92,6 +122,7 @@ fn add_part(step: &mut TurnStep, part: &ContentPart) -> Option<usize> {
                 call.result = Some(CallResult {
                     content: result.content.clone(),
                     is_error: result.is_error,
+                    verdict: ToolVerdict::default(),
                 });
             }
         }

@@ -60,7 +60,11 @@ async fn the_steps_of_subagents_are_streamed_nested_where_the_caller_asks(databa
         ];
         let expected: Vec<(u64, &str)> = [
             whole[..2].iter().map(|name| (1, *name)).collect::<Vec<_>>(),
-            vec![(1, "tool_call.started"), (1, "subagent.started")],
+            vec![
+                (1, "tool_call.started"),
+                (1, "tool_call.requested"),
+                (1, "subagent.started"),
+            ],
             whole.iter().map(|name| (2, *name)).collect(),
             vec![
                 (2, "execution.ended"),

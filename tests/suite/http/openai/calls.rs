@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::tools::mine;
-use super::{OpenAiApp, items, on_every_database, text};
+use super::{FaceApp, items, on_every_database, text};
 use crate::support::members::{assert_members, column, extended};
 use crate::support::mock_model::tool_results;
 use crate::support::test_app::sse_data;
@@ -18,7 +18,7 @@ on_every_database! {
 }
 
 /// The events of a streamed response.
-async fn streamed(app: &OpenAiApp, body: &Value) -> Vec<Value> {
+async fn streamed(app: &FaceApp, body: &Value) -> Vec<Value> {
     let stream = app
         .respond(&extended(body.clone(), &json!({"stream": true})))
         .await
@@ -33,7 +33,7 @@ fn types(response: &Value) -> Vec<&Value> {
 
 /// Asks for a response twice. Returns the first one, once the second one, which is streamed, and
 /// what is retrieved have the same items.
-async fn shown(app: &OpenAiApp, body: &Value) -> Value {
+async fn shown(app: &FaceApp, body: &Value) -> Value {
     let response = app.response(body).await;
     let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
     assert_eq!(app.get(&path).await, response);
@@ -48,13 +48,13 @@ async fn shown(app: &OpenAiApp, body: &Value) -> Value {
 }
 
 /// The items of a conversation, oldest first.
-async fn listed(app: &OpenAiApp, conversation: &Value) -> Value {
+async fn listed(app: &FaceApp, conversation: &Value) -> Value {
     let path = format!("/v1/conversations/{}/items?order=asc", conversation.as_str().unwrap());
     app.get(&path).await["data"].clone()
 }
 
 async fn a_call_of_nobody_is_not_shown_and_broken_arguments_are_none(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let response = shown(&app, &json!({"input": "stammer", "tools": mine()})).await;
     assert_eq!(types(&response), ["mcp_call", "message"]);
     let call = &response["output"][0];
@@ -66,7 +66,7 @@ async fn a_call_of_nobody_is_not_shown_and_broken_arguments_are_none(database: T
 }
 
 async fn executed_calls_are_shown_beside_open_ones(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = json!([["c1", "look", {"ms": 1}], ["c2", "mine", {"x": 1}]]).to_string();
     let body = json!({"input": calls, "tools": mine()});
     let response = shown(&app, &body).await;
@@ -86,7 +86,7 @@ async fn executed_calls_are_shown_beside_open_ones(database: TestDatabase) {
 }
 
 async fn words_beside_calls_are_not_shown_if_the_output_is_json(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     let format = json!({"type": "json_schema", "name": "shape", "schema": schema});
     let body = json!({"input": "narrate", "text": {"format": format}});
@@ -102,7 +102,7 @@ async fn words_beside_calls_are_not_shown_if_the_output_is_json(database: TestDa
 }
 
 async fn an_approved_call_of_a_conversation_names_its_request(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
     for streams in [false, true] {
         let conversation = app.conversation().await;

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
-use super::{OpenAiApp, assert_error, on_every_database};
+use super::{FaceApp, assert_error, on_every_database};
 use crate::support::answer::{read, with_json};
 use crate::support::members::extended;
 use crate::support::mock_model::{texts, tool_results};
@@ -28,7 +28,7 @@ fn user(text: &str) -> Value {
 }
 
 /// The data of a stream of chunks, which ends with `[DONE]`.
-async fn chunks(app: &OpenAiApp, more: &Value) -> Vec<Value> {
+async fn chunks(app: &FaceApp, more: &Value) -> Vec<Value> {
     let text = app.complete(more).await.text();
     let text = text
         .strip_suffix("data: [DONE]\n\n")
@@ -43,7 +43,7 @@ fn content(chunks: &[Value]) -> String {
 }
 
 async fn a_conversation_is_completed_and_not_stored(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = json!([["c1", "look", {"ms": 1}]]).to_string();
     let messages = json!([{"role": "system", "content": ""}, user("one"), {"role": "assistant", "content": "first"}, user(&calls)]);
     let completion = app.complete(&json!({"messages": messages})).await.ok();
@@ -64,7 +64,7 @@ async fn a_conversation_is_completed_and_not_stored(database: TestDatabase) {
 }
 
 async fn chunks_add_up_to_the_completion(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let body = json!({"messages": [user("hi")], "stream": true, "stream_options": {"include_usage": true}});
     let chunks = chunks(&app, &body).await;
     assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant"}));
@@ -82,7 +82,7 @@ async fn chunks_add_up_to_the_completion(database: TestDatabase) {
 }
 
 async fn words_before_a_call_of_the_agent_are_a_paragraph(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let expected = "Let me see.\n\nread: {\"ms\":1}";
     let completion = app.complete(&json!({"messages": [user("narrate")]})).await.ok();
     assert_eq!(completion["choices"][0]["message"]["content"], expected);
@@ -92,7 +92,7 @@ async fn words_before_a_call_of_the_agent_are_a_paragraph(database: TestDatabase
 }
 
 async fn a_repeated_request_gets_the_same_words(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let body = json!({"model": "own", "messages": [user("narrate")], "stream": true});
     for replayed in ["", "true"] {
         let request = app.request(Method::POST, "/v1/chat/completions");
@@ -107,7 +107,7 @@ async fn a_repeated_request_gets_the_same_words(database: TestDatabase) {
 }
 
 async fn a_failed_run_is_an_error_in_its_stream(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let chunks = chunks(&app, &json!({"messages": [user("overloaded")], "stream": true})).await;
     let [_, error] = &chunks[..] else { panic!("{chunks:#?}") };
     assert_eq!(error["error"]["code"], "rate_limit_exceeded", "{error}");
@@ -118,7 +118,7 @@ async fn a_failed_run_is_an_error_in_its_stream(database: TestDatabase) {
 }
 
 async fn calls_of_the_caller_are_completed_by_their_results(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let tools = json!([{"type": "function", "function": {"name": "mine", "parameters": {"type": "object"}}}]);
     let question = user(&json!([["c1", "mine", {"x": 1}]]).to_string());
     let completion = app
@@ -140,7 +140,7 @@ async fn calls_of_the_caller_are_completed_by_their_results(database: TestDataba
 }
 
 async fn a_thread_has_what_the_client_sends_again(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let complete = async |messages: Value| {
         let request = app
             .request(Method::POST, "/v1/chat/completions")
@@ -158,7 +158,7 @@ async fn a_thread_has_what_the_client_sends_again(database: TestDatabase) {
 }
 
 async fn a_thread_goes_on_after_a_call_that_needs_an_approval(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = user(&json!([["c1", "deploy", {"ms": 1}]]).to_string());
     let thread = json!({"metadata": {"thread": "t"}});
     for more in [json!({}), thread.clone()] {
@@ -177,7 +177,7 @@ async fn a_thread_goes_on_after_a_call_that_needs_an_approval(database: TestData
 }
 
 async fn parameters_reach_the_model(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     app.complete(&json!({
         "messages": [{"role": "developer", "content": "Be brief."}, user("hi")],
         "temperature": 0.5, "max_completion_tokens": 99, "stop": "END", "seed": 7, "n": 1, "logprobs": false,
@@ -191,7 +191,7 @@ async fn parameters_reach_the_model(database: TestDatabase) {
 }
 
 async fn unsupported_fields_are_refused(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     for (field, value) in [
         ("n", json!(2)),
         ("logprobs", json!(true)),

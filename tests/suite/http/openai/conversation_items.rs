@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
 use super::tools::mine;
-use super::{OpenAiApp, assert_error, keyed, on_every_database, post_with};
+use super::{FaceApp, assert_error, keyed, on_every_database, post_with};
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::gated::GatedApp;
 use crate::support::members::{assert_members, column, extended};
@@ -66,7 +66,7 @@ fn roles(session: &Value) -> Vec<&Value> {
 
 /// Asks for three responses: with a call of the agent, with a call of the caller, and with its
 /// answer. Checks after each that the conversation has its items.
-async fn talk(app: &OpenAiApp, conversation: &Value) -> Vec<Value> {
+async fn talk(app: &FaceApp, conversation: &Value) -> Vec<Value> {
     let tools = json!([{"type": "function", "name": "mine"}]);
     let own = json!([["c1", "look", {"ms": 1}]]).to_string();
     let mine = json!([["c2", "mine", {}]]).to_string();
@@ -86,7 +86,7 @@ async fn talk(app: &OpenAiApp, conversation: &Value) -> Vec<Value> {
 }
 
 async fn a_conversation_has_the_items_of_its_responses(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     talk(&app, &conversation).await;
     let mut items = all(&app, &conversation).await;
@@ -124,7 +124,7 @@ async fn a_conversation_has_the_items_of_its_responses(database: TestDatabase) {
 }
 
 async fn a_conversation_with_open_calls_has_their_turn(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let body = json!({"input": "ponder", "tools": mine(), "conversation": conversation});
     let response = app.response(&body).await;
@@ -141,7 +141,7 @@ async fn a_conversation_with_open_calls_has_their_turn(database: TestDatabase) {
 }
 
 async fn items_of_a_conversation_are_named_by_their_ids(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let talked = conversation(&app, json!([])).await;
     talk(&app, &talked).await;
     let reference = |item: &Value| json!({"type": "item_reference", "id": item["id"]});
@@ -176,7 +176,7 @@ async fn items_of_a_conversation_are_named_by_their_ids(database: TestDatabase) 
 }
 
 async fn items_are_added_without_a_run(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let add = async |items: Value| {
         let request = app.request(Method::POST, &path(&conversation, ""));
@@ -231,7 +231,7 @@ async fn items_are_added_without_a_run(database: TestDatabase) {
 }
 
 async fn a_deleted_item_is_in_no_later_session(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let responses = talk(&app, &conversation).await;
     let mut items = all(&app, &conversation).await;
@@ -274,7 +274,7 @@ async fn a_deleted_item_is_in_no_later_session(database: TestDatabase) {
 }
 
 async fn sealed_reasoning_is_deleted_with_the_marks_of_its_message(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let more = json!({
         "tools": mine(), "conversation": conversation,
@@ -300,7 +300,7 @@ async fn sealed_reasoning_is_deleted_with_the_marks_of_its_message(database: Tes
 }
 
 async fn a_conversation_is_emptied_item_by_item(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([{"role": "user", "content": "one"}])).await;
     talk_after(&app, &conversation).await;
     let mut deleted = 0;
@@ -321,7 +321,7 @@ async fn a_conversation_is_emptied_item_by_item(database: TestDatabase) {
 }
 
 /// Asks for a response with a call of the agent, and for two with a call of the caller.
-async fn talk_after(app: &OpenAiApp, conversation: &Value) {
+async fn talk_after(app: &FaceApp, conversation: &Value) {
     let begun = all(app, conversation).await;
     let tools = json!([{"type": "function", "name": "mine"}]);
     let mine = json!([["c2", "look", {"ms": 1}], ["c3", "mine", {}]]).to_string();
@@ -336,7 +336,7 @@ async fn talk_after(app: &OpenAiApp, conversation: &Value) {
 }
 
 async fn what_can_not_be_added_names_the_field(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let user = json!({"role": "user", "content": "hi"});
     for (body, code, param) in [
@@ -390,7 +390,7 @@ async fn assert_unchangeable(app: &TestApp, conversation: &Value, code: &str) {
 }
 
 async fn a_conversation_with_open_calls_does_not_change(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = conversation(&app, json!([])).await;
     let (tools, input) = (
         json!([{"type": "function", "name": "mine"}]),
@@ -415,7 +415,7 @@ async fn a_conversation_with_an_active_run_does_not_change(database: TestDatabas
 }
 
 async fn items_of_another_tenant_do_not_exist(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let scopes = [Scope::RunsWrite, Scope::SessionsRead];
     let (_, acme) = app.make_key("acme", &scopes).await;
     let (_, globex) = app.make_key("globex", &scopes).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use values::limits::RunLimits;
 
-use super::{OpenAiApp, assert_error, keyed, on_every_database};
+use super::{FaceApp, assert_error, keyed, on_every_database};
 use crate::support::answer::{read, with_json};
 use crate::support::members::column;
 use crate::support::mock_model::texts;
@@ -24,7 +24,7 @@ fn path(conversation: &Value) -> String {
 }
 
 async fn a_conversation_is_created_changed_and_deleted(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let made = app
         .post("/v1/conversations", &json!({"metadata": {"a": "b"}}))
         .await
@@ -52,7 +52,7 @@ async fn a_conversation_is_created_changed_and_deleted(database: TestDatabase) {
 }
 
 async fn responses_continue_a_conversation(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let made = app.post("/v1/conversations", &json!({})).await.ok();
     for conversation in [made["id"].clone(), json!({"id": made["id"]})] {
         let response = app
@@ -76,7 +76,7 @@ async fn responses_continue_a_conversation(database: TestDatabase) {
 }
 
 async fn items_begin_a_conversation(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let items = json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]);
     let made = app.post("/v1/conversations", &json!({"items": items})).await.ok();
     app.response(&json!({"input": "three", "conversation": made["id"]}))
@@ -89,7 +89,7 @@ async fn items_begin_a_conversation(database: TestDatabase) {
 }
 
 async fn a_repeated_request_gets_the_same_conversation(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let create = async |content: &str| {
         let request = app.request(Method::POST, "/v1/conversations");
         let body = json!({"items": [{"role": "user", "content": content}]});
@@ -108,7 +108,7 @@ async fn a_repeated_request_gets_the_same_conversation(database: TestDatabase) {
 }
 
 async fn agents_and_models_are_listed_for_those_who_may_run_them(database: TestDatabase) {
-    let app = OpenAiApp::start_with(&database, &[("providers.mock.models", r#"["m", "other"]"#)]).await;
+    let app = FaceApp::start_with(&database, &[("providers.mock.models", r#"["m", "other"]"#)]).await;
     let list = app.get("/v1/models").await;
     let names = column(&list["data"], "id");
     for name in ["own", "mock/m", "mock/other"] {

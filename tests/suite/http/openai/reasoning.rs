@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
-use super::{OpenAiApp, on_every_database};
+use super::{FaceApp, on_every_database};
 use crate::support::members::{column, extended};
 use crate::support::test_app::sse_data;
 
@@ -37,7 +37,7 @@ fn streamed_items(stream: &str) -> Vec<Value> {
 }
 
 async fn a_client_that_stores_the_conversation_sends_the_reasoning_back(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let tools = json!({"tools": mine()});
     let first = app.response(&extended(json!({"input": "ponder"}), &tools)).await;
     assert_eq!(column(&first["output"], "encrypted_content"), [&Value::Null; 3]);
@@ -80,7 +80,7 @@ fn without_call_ids(request: &Value) -> Value {
 }
 
 async fn references_bring_the_reasoning_back(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let tools = json!({"tools": mine()});
     let user = |text: &str| json!({"role": "user", "content": text});
     for (question, next) in [("ponder", output()), ("muse", user("next"))] {
@@ -100,7 +100,7 @@ async fn references_bring_the_reasoning_back(database: TestDatabase) {
 }
 
 async fn chat_clients_get_the_arguments_of_the_model(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let function = json!({"name": "mine", "parameters": {"type": "object"}});
     let messages = json!([{"role": "user", "content": "ponder"}]);
     let body = json!({"messages": messages, "tools": [{"type": "function", "function": function}]});

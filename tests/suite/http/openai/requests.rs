@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
-use super::{OpenAiApp, assert_error, keyed, on_every_database, post_with};
+use super::{FaceApp, assert_error, keyed, on_every_database, post_with};
 use crate::support::answer::{read, with_json};
 use crate::support::members::assert_members;
 use crate::support::table::rows;
@@ -93,7 +93,7 @@ on_every_database! {
 }
 
 async fn bad_requests_name_the_field(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     for [status, code, param, body] in rows(BAD) {
         let answer = app.respond(&serde_json::from_str(body).unwrap()).await;
         assert_error(&answer, status.parse().unwrap(), code, &json!(param));
@@ -111,7 +111,7 @@ async fn bad_requests_name_the_field(database: TestDatabase) {
 }
 
 async fn a_request_may_not_repeat_too_much(database: TestDatabase) {
-    let app = OpenAiApp::start_with(&database, &[("openai.unsupported_tools", "drop")]).await;
+    let app = FaceApp::start_with(&database, &[("openai.unsupported_tools", "drop")]).await;
     let tools = json!([{"type": "web_search", "filler": "x".repeat(1 << 20)}]);
     let answer = app.respond(&json!({"input": "hi", "tools": tools})).await;
     assert_error(&answer, 400, "invalid_field", &json!("tools"));
@@ -119,7 +119,7 @@ async fn a_request_may_not_repeat_too_much(database: TestDatabase) {
 }
 
 async fn routes_of_openai_that_are_not_served_have_the_form(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let served = "of OpenAI's API, the service has /v1/responses";
     for (method, path, status, code, words) in [
         (Method::POST, "/v1/embeddings", 404, "route_not_found", served),
@@ -159,7 +159,7 @@ async fn routes_of_openai_that_are_not_served_have_the_form(database: TestDataba
 }
 
 async fn a_key_belongs_to_one_thread(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let send = async |thread: &str| {
         let request = app.request(Method::POST, "/v1/chat/completions");
         let request = request.header("idempotency-key", "k").header("x-agent-thread", thread);
@@ -173,7 +173,7 @@ async fn a_key_belongs_to_one_thread(database: TestDatabase) {
 }
 
 async fn every_error_below_these_paths_has_the_form(database: TestDatabase) {
-    let app = OpenAiApp::start_with(&database, &[("http.max_body_bytes", "4096")]).await;
+    let app = FaceApp::start_with(&database, &[("http.max_body_bytes", "4096")]).await;
     let broken = app
         .request(Method::POST, "/v1/responses")
         .header("content-type", "application/json");
@@ -208,7 +208,7 @@ async fn every_error_below_these_paths_has_the_form(database: TestDatabase) {
 }
 
 async fn any_bearer_is_accepted_while_no_key_exists(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let body = json!({"model": "own", "input": "hi"});
     for secret in ["sk-anything", ""] {
         assert_eq!(
@@ -227,7 +227,7 @@ async fn any_bearer_is_accepted_while_no_key_exists(database: TestDatabase) {
 }
 
 async fn unknown_fields_and_fields_without_effect_are_accepted(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let response = app
         .response(&json!({
             "input": [
@@ -254,7 +254,7 @@ async fn unknown_fields_and_fields_without_effect_are_accepted(database: TestDat
 }
 
 async fn unsupported_tools_can_be_dropped(database: TestDatabase) {
-    let app = OpenAiApp::start_with(&database, &[("openai.unsupported_tools", "drop")]).await;
+    let app = FaceApp::start_with(&database, &[("openai.unsupported_tools", "drop")]).await;
     let tools = json!([{"type": "web_search"}, {"type": "function", "name": "mine", "parameters": null}]);
     app.response(&json!({"input": "hi", "tools": tools})).await;
     let offered = app.last_request()["tools"].as_array().unwrap().clone();
@@ -267,7 +267,7 @@ async fn unsupported_tools_can_be_dropped(database: TestDatabase) {
 }
 
 async fn a_failed_run_is_an_error_that_names_its_response(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let answer = app.respond(&json!({"input": "overloaded"})).await;
     assert_error(&answer, 429, "rate_limit_exceeded", &Value::Null);
     let id = answer.json()["error"]["response_id"].as_str().unwrap().to_owned();
@@ -293,7 +293,7 @@ async fn a_failed_run_is_an_error_that_names_its_response(database: TestDatabase
 }
 
 async fn a_response_with_cut_json_is_not_continued(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let format = json!({"format": {"type": "json_object"}});
     let cut = app.response(&json!({"input": "cut", "text": format})).await;
     assert_eq!(cut["status"], "incomplete", "{cut:#}");

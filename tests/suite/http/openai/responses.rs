@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
-use super::{OpenAiApp, on_every_database, text};
+use super::{FaceApp, on_every_database, text};
 use crate::support::test_app::sse_data;
 
 on_every_database! {
@@ -26,7 +26,7 @@ fn path(response: &Value) -> String {
 }
 
 async fn the_last_event_of_a_stream_is_the_response(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let answer = app.respond(&json!({"input": "hi", "stream": true})).await;
     let id = answer.header("x-response-id").to_owned();
     let events = events(&answer.text());
@@ -47,7 +47,7 @@ async fn the_last_event_of_a_stream_is_the_response(database: TestDatabase) {
 }
 
 async fn a_stored_stream_continues_after_an_event(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let answer = app
         .respond(&json!({"input": "hi", "stream": true, "background": true}))
         .await;
@@ -68,7 +68,7 @@ async fn a_stored_stream_continues_after_an_event(database: TestDatabase) {
 }
 
 async fn a_response_in_the_background_is_polled_and_cancelled(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let response = app.response(&json!({"input": "hi", "background": true})).await;
     assert!(
         ["queued", "in_progress"].contains(&response["status"].as_str().unwrap()),
@@ -89,7 +89,7 @@ async fn a_response_in_the_background_is_polled_and_cancelled(database: TestData
 }
 
 async fn a_schema_reaches_the_model_and_the_response(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     let format = json!({"type": "json_schema", "name": "shape", "schema": schema, "strict": true});
     let answer = app.respond(&json!({"input": "hi", "text": {"format": format}})).await;

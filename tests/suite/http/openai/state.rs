@@ -6,7 +6,7 @@ use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 
 use super::tools::mine;
-use super::{OpenAiApp, assert_error, items, keyed, on_every_database, post_with, text};
+use super::{FaceApp, assert_error, items, keyed, on_every_database, post_with, text};
 use crate::support::answer::{Answer, read, with_json};
 use crate::support::members::extended;
 use crate::support::mock_model::{MockModel, texts};
@@ -41,7 +41,7 @@ on_every_database! {
 }
 
 async fn a_response_continues_another_one_and_can_be_forked(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = app.response(&json!({"input": "one"})).await;
     for input in ["two", "other"] {
         let next = app
@@ -55,7 +55,7 @@ async fn a_response_continues_another_one_and_can_be_forked(database: TestDataba
 }
 
 async fn nothing_but_items_is_inherited(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = app
         .response(&json!({
             "input": "{}", "instructions": "Be {{ brief }}.", "temperature": 0.5, "metadata": {"a": "b"},
@@ -84,7 +84,7 @@ async fn nothing_but_items_is_inherited(database: TestDatabase) {
 }
 
 async fn what_is_retrieved_is_what_was_created(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let input = json!([["c1", "look", {"ms": 1}]]).to_string();
     let created = app
         .response(&json!({"input": input, "metadata": {"a": "b"}, "user": "u"}))
@@ -101,7 +101,7 @@ async fn what_is_retrieved_is_what_was_created(database: TestDatabase) {
 }
 
 async fn items_of_earlier_responses_are_named_by_their_ids(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = json!([["c1", "look", {"ms": 1}]]).to_string();
     let first = app.response(&json!({"input": calls})).await;
     let references = first["output"].as_array().unwrap().iter();
@@ -129,7 +129,7 @@ async fn items_of_earlier_responses_are_named_by_their_ids(database: TestDatabas
 
 /// A short request can't make the service hold more than a long one.
 async fn named_items_are_no_larger_than_a_body(database: TestDatabase) {
-    let app = OpenAiApp::start_with(&database, &[("http.max_body_bytes", "16384")]).await;
+    let app = FaceApp::start_with(&database, &[("http.max_body_bytes", "16384")]).await;
     let mut references = Vec::new();
     for _ in 0..4 {
         let response = app.response(&json!({"input": "x".repeat(4_000)})).await;
@@ -149,7 +149,7 @@ async fn named_items_are_no_larger_than_a_body(database: TestDatabase) {
 
 /// The AI SDK names all earlier items, also beside `previous_response_id`.
 async fn items_that_the_base_has_are_left_out(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = app.response(&json!({"input": "one"})).await;
     let body = json!({"input": "ponder", "tools": mine(), "previous_response_id": first["id"]});
     let second = app.response(&body).await;
@@ -178,7 +178,7 @@ async fn items_that_the_base_has_are_left_out(database: TestDatabase) {
 }
 
 async fn a_response_that_is_not_stored_is_gone(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let response = app.response(&json!({"input": "one", "store": false})).await;
     assert_eq!(
         (text(&response).as_str(), &response["store"]),
@@ -225,7 +225,7 @@ async fn delete(app: &TestApp, response: &Value) {
 }
 
 async fn a_deleted_response_is_gone_and_those_after_it_stay(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = app.response(&json!({"input": "one"})).await;
     let second = app
         .response(&json!({"input": "two", "previous_response_id": first["id"]}))
@@ -252,7 +252,7 @@ async fn a_deleted_response_is_gone_and_those_after_it_stay(database: TestDataba
 }
 
 async fn responses_of_every_end_are_deleted(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let failed = app.respond(&json!({"input": "overloaded"})).await.json();
     delete(&app, &json!({"id": failed["error"]["response_id"]})).await;
     let calls = json!([["c1", "deploy", {}]]).to_string();
@@ -300,14 +300,14 @@ async fn a_response_that_has_not_ended_is_cancelled_and_deleted(database: TestDa
 }
 
 /// Asks for a response of the agent with a key.
-async fn send_keyed(app: &OpenAiApp, key: &str, more: &Value) -> Answer {
+async fn send_keyed(app: &FaceApp, key: &str, more: &Value) -> Answer {
     let request = app.request(Method::POST, "/v1/responses");
     let request = request.header("idempotency-key", key);
     read(with_json(request, &extended(json!({"model": "own"}), more))).await
 }
 
 async fn a_repeated_request_gets_the_same_response(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let send = async |input: &str| send_keyed(&app, "k", &json!({"input": input})).await;
     let first = send("hi").await;
     let again = send("hi").await;
@@ -327,7 +327,7 @@ async fn a_repeated_request_gets_the_same_response(database: TestDatabase) {
 }
 
 async fn a_key_does_not_bring_a_deleted_response_back(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = send_keyed(&app, "k", &json!({"input": "hi"})).await.ok();
     // Its record stays, since another response continues it.
     app.response(&json!({"input": "on", "previous_response_id": first["id"]}))
@@ -341,7 +341,7 @@ async fn a_key_does_not_bring_a_deleted_response_back(database: TestDatabase) {
 
 /// The first request moves the conversation on, so that no call of it is open at the second.
 async fn a_repeated_answer_to_a_conversation_gets_the_same_response(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = app.conversation().await;
     let tools = json!([{"type": "function", "name": "mine"}]);
     let input = json!([["c1", "mine", {}]]).to_string();
@@ -358,7 +358,7 @@ async fn a_repeated_answer_to_a_conversation_gets_the_same_response(database: Te
 }
 
 async fn a_key_that_may_not_read_cancels_without_reading(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let response = app.response(&json!({"input": "hi", "instructions": "Be brief."})).await;
     let (_, writer) = app.make_key("default", &[Scope::RunsWrite]).await;
     let path = format!("/v1/responses/{}/cancel", response["id"].as_str().unwrap());
@@ -371,7 +371,7 @@ async fn a_key_that_may_not_read_cancels_without_reading(database: TestDatabase)
 }
 
 async fn responses_of_another_tenant_do_not_exist(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let scopes = [Scope::RunsWrite, Scope::SessionsRead];
     let (_, acme) = app.make_key("acme", &scopes).await;
     let (_, globex) = app.make_key("globex", &scopes).await;

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 
-use super::{OpenAiApp, assert_error, items, on_every_database, text};
+use super::{FaceApp, assert_error, items, on_every_database, text};
 use crate::support::answer::read;
 use crate::support::members::{column, extended};
 use crate::support::mock_model::tool_results;
@@ -31,7 +31,7 @@ pub(super) fn mine() -> Value {
 }
 
 /// A response with a call of a tool of the caller.
-async fn asked(app: &OpenAiApp, calls: Value) -> Value {
+async fn asked(app: &FaceApp, calls: Value) -> Value {
     let response = app
         .response(&json!({"input": calls.to_string(), "tools": mine()}))
         .await;
@@ -44,7 +44,7 @@ fn output(call_id: &str, output: &Value) -> Value {
 }
 
 async fn a_call_of_the_caller_is_answered_by_its_output(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = asked(&app, json!([["c1", "mine", {"x": 1}]])).await;
     let calls = items(&first, "function_call");
     assert_eq!(
@@ -68,7 +68,7 @@ async fn a_call_of_the_caller_is_answered_by_its_output(database: TestDatabase) 
 }
 
 async fn every_open_call_needs_an_output(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = asked(&app, json!([["c1", "mine", {}], ["c2", "mine", {}]])).await;
     for (input, words) in [
         (json!("hi"), "No tool output found for function call c1."),
@@ -112,7 +112,7 @@ async fn every_open_call_needs_an_output(database: TestDatabase) {
 }
 
 async fn two_answers_to_one_response_are_two_branches(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = asked(&app, json!([["c1", "mine", {}]])).await;
     for said in ["a", "b"] {
         let input = json!([output("c1", &json!(said))]);
@@ -125,7 +125,7 @@ async fn two_answers_to_one_response_are_two_branches(database: TestDatabase) {
 }
 
 async fn one_call_at_most_is_asked_of_the_model(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     for (asked, passed_on) in [(json!(false), json!(false)), (json!(true), Value::Null)] {
         let more = json!({"parallel_tool_calls": asked});
         let response = app
@@ -141,7 +141,7 @@ async fn one_call_at_most_is_asked_of_the_model(database: TestDatabase) {
 }
 
 async fn a_whole_conversation_needs_no_base(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let input = json!([
         {"role": "user", "content": "q"},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "x"},
@@ -154,7 +154,7 @@ async fn a_whole_conversation_needs_no_base(database: TestDatabase) {
 }
 
 async fn a_response_that_is_not_stored_answers_a_stored_one(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let first = asked(&app, json!([["c1", "mine", {}]])).await;
     let answer = json!({"input": [output("c1", &json!("five"))], "previous_response_id": first["id"]});
     let unstored = app.response(&extended(answer.clone(), &json!({"store": false}))).await;
@@ -171,7 +171,7 @@ async fn a_response_that_is_not_stored_answers_a_stored_one(database: TestDataba
 }
 
 /// A response with a request for an approval of a call.
-async fn asks_for_approval(app: &OpenAiApp) -> (Value, Value) {
+async fn asks_for_approval(app: &FaceApp) -> (Value, Value) {
     let first = asked(app, json!([["c1", "deploy", {"ms": 1}]])).await;
     let request = items(&first, "mcp_approval_request")[0].clone();
     assert_eq!(
@@ -182,7 +182,7 @@ async fn asks_for_approval(app: &OpenAiApp) -> (Value, Value) {
 }
 
 async fn an_approval_lets_the_call_happen(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let (first, request) = asks_for_approval(&app).await;
     assert_eq!(app.deploy.begun(), 0);
     let approval = json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": true});
@@ -199,7 +199,7 @@ async fn an_approval_lets_the_call_happen(database: TestDatabase) {
 
 /// A client that stores the conversation sends all of it.
 async fn an_approval_names_the_response_that_it_continues(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let (_, request) = asks_for_approval(&app).await;
     let question = json!({"role": "user", "content": json!([["c1", "deploy", {"ms": 1}]]).to_string()});
     let approval = json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": true});
@@ -229,14 +229,14 @@ async fn an_approval_names_the_response_that_it_continues(database: TestDatabase
 }
 
 /// A response of a conversation with a call that waits for an approval.
-async fn asks_in_conversation(app: &OpenAiApp, conversation: &Value) -> Value {
+async fn asks_in_conversation(app: &FaceApp, conversation: &Value) -> Value {
     let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
     app.response(&json!({"input": calls, "conversation": conversation}))
         .await
 }
 
 async fn a_call_of_a_deleted_response_can_be_approved(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = app.conversation().await;
     let first = asks_in_conversation(&app, &conversation).await;
     let request = &items(&first, "mcp_approval_request")[0]["id"];
@@ -252,7 +252,7 @@ async fn a_call_of_a_deleted_response_can_be_approved(database: TestDatabase) {
 }
 
 async fn a_denial_reaches_the_model(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let (first, request) = asks_for_approval(&app).await;
     let denial = json!({
         "type": "mcp_approval_response", "approval_request_id": request["id"], "approve": false, "reason": "not today",
@@ -266,7 +266,7 @@ async fn a_denial_reaches_the_model(database: TestDatabase) {
 }
 
 async fn a_message_to_a_conversation_denies_what_needs_an_approval(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let conversation = app.conversation().await;
     let first = asks_in_conversation(&app, &conversation).await;
     let branch = json!({"input": "go on", "previous_response_id": first["id"]});
@@ -284,7 +284,7 @@ async fn a_message_to_a_conversation_denies_what_needs_an_approval(database: Tes
 }
 
 async fn a_call_that_needs_an_approval_fails_a_response_that_is_not_stored(database: TestDatabase) {
-    let app = OpenAiApp::start(&database).await;
+    let app = FaceApp::start(&database).await;
     let calls = json!([["c1", "deploy", {"ms": 1}]]).to_string();
     let body = json!({"input": calls, "store": false});
     assert_error(&app.respond(&body).await, 400, "answers_required", &Value::Null);

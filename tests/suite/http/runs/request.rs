@@ -96,6 +96,9 @@ invalid_field        | /budget/deadline           | {"input": "hi", "budget": {"
 invalid_field        | /budget/deadline           | {"input": "hi", "budget": {"deadline": "tomorrow"}}
 invalid_field        | /conflict                  | {"input": "hi", "conflict": "merge"}
 invalid_field        | /on_disconnect             | {"input": "hi", "on_disconnect": 1}
+invalid_field        | /disconnect_grace_seconds  | {"input": "hi", "disconnect_grace_seconds": 5}
+invalid_field        | /disconnect_grace_seconds  | {"input": "hi", "mode": "stream", "disconnect_grace_seconds": 0}
+invalid_field        | /disconnect_grace_seconds  | {"input": "hi", "mode": "stream", "disconnect_grace_seconds": 3601}
 invalid_field        | /metadata                  | {"input": "hi", "metadata": []}
 invalid_field        | /response_format/type      | {"input": "hi", "response_format": {"type": "xml"}}
 invalid_field        | /budget/max_steps          | {"input": "hi", "budget": {"max_steps": 0}}

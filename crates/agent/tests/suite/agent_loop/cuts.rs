@@ -18,7 +18,7 @@ use crate::hooks::probe::Probe;
 use crate::setup::{Setup, budget};
 
 /// The number of events of the story when nothing cuts it.
-const EVENTS: usize = 21;
+const EVENTS: usize = 23;
 
 /// Words, two calls that work at once, words again; something waits between each two of them.
 fn story() -> Vec<Vec<Beat>> {

@@ -44,6 +44,7 @@ async fn events_and_hooks_come_in_the_order_of_the_loop() {
             "model.responded",
             "AfterModelRequest",
             "BeforeToolUse",
+            "tool_call.requested",
             "AfterToolUse",
             "tool_call.completed",
             "AfterStep",

@@ -43,6 +43,7 @@ async fn steps_are_played_in_order_and_tools_are_really_executed() {
             "tool_call.delta",
             "tool_call.started",
             "tool_call.delta",
+            "tool_call.requested",
             "tool_call.completed",
             "tool_call.completed",
             "step.completed",

@@ -78,7 +78,7 @@ impl ChatReader {
                 let message = ChatMessage::new(run, self.reader.turn(), self.is_json);
                 self.end(run, message)
             }
-            Some(TurnChange::StepStarted | TurnChange::CallEnded | TurnChange::Resumed) | None => Vec::new(),
+            _ => Vec::new(),
         }
     }
 

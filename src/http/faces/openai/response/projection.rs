@@ -127,7 +127,7 @@ impl Projection<'_> {
     /// Makes the item of a call that has ended; `None` if it is hidden, or has not ended. A call of
     /// another tool than the agent's is hidden: the service has refused it, or its caller has it.
     pub(super) fn ended_call(&self, step: &TurnStep, call: &TurnCall) -> Option<OutputItem> {
-        let CallResult { content, is_error } = call.result.as_ref()?;
+        let CallResult { content, is_error, .. } = call.result.as_ref()?;
         if call.is_foreign || self.settings.openai.access.own_tools == OwnTools::Hide {
             return None;
         }

@@ -55,12 +55,22 @@ impl ResponseStream {
         };
         match change {
             Some(TurnChange::Started(run)) => response.begin(run),
-            Some(TurnChange::StepStarted) => response.end_step(turn.steps.iter().nth_back(1)),
+            Some(TurnChange::StepStarted { .. }) => response.end_step(turn.steps.iter().nth_back(1)),
             Some(TurnChange::Words { block, text }) => response.add_words(turn.steps.last(), block, text),
-            Some(TurnChange::CallEnded) => response.end_calls(turn.steps.last()),
+            Some(TurnChange::CallEnded(_)) => response.end_calls(turn.steps.last()),
             Some(TurnChange::Resumed) => response.writer.abandon(&[]),
             Some(TurnChange::Ended(record)) => response.end(turn, record),
-            None => (),
+            // Items of these protocols appear once they are whole.
+            Some(
+                TurnChange::CallStarted(_)
+                | TurnChange::Arguments { .. }
+                | TurnChange::CallRequested(..)
+                | TurnChange::Output { .. }
+                | TurnChange::CallAnswered(..)
+                | TurnChange::Subagent(_)
+                | TurnChange::Variables(_),
+            )
+            | None => (),
         }
         self.writer.take()
     }

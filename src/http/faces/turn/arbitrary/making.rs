@@ -175,6 +175,10 @@ impl Making<'_> {
         for call in 0..step.calls.len() {
             let data = json!({"step_number": number, "index": call, "call_id": call_id(call), "name": "f"});
             self.emit("tool_call.started", &data);
+            let data = json!({
+                "step_number": number, "index": call, "call_id": call_id(call), "arguments": arguments(call),
+            });
+            self.emit("tool_call.delta", &data);
         }
         self.write_words(number, late);
         let finish_reason = if is_cut { "interrupted" } else { "stop" };
@@ -183,6 +187,13 @@ impl Making<'_> {
             "attempts": 1, "duration_ms": 1,
         });
         self.emit("model.responded", &data);
+        let is_next = |call: &usize| !is_cut && step.calls[*call] != CallPlan::Refused;
+        for call in (0..step.calls.len()).filter(is_next) {
+            let data = json!({
+                "step_number": number, "call_id": call_id(call), "name": "f", "arguments": arguments(call),
+            });
+            self.emit("tool_call.requested", &data);
+        }
     }
 
     fn write_words(&mut self, number: usize, words: &[(Kind, String)]) {

@@ -1,27 +1,24 @@
-//! Streams the events of a run in the form of a protocol, and ends with `[DONE]`.
+//! Streams the events of a run in the form of another protocol.
 
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
 
-use super::finished::follows;
-use crate::http::auth::Call;
-use crate::http::event_stream::{self, FrameReader, NextFrames, event_stream};
-use crate::http::faces::openai::failure::Failure;
-use crate::http::frames::write_data;
-use crate::http::in_flight::{SMALL, held};
+use super::auth::Call;
+use super::event_stream::{self, FrameReader, NextFrames, event_stream};
+use super::frames::write_data;
+use super::in_flight::{SMALL, held};
 use crate::run::CallerGuard;
 use crate::run::read::{Followed, Follower};
 use agent::record::RunEvent;
 use values::ids::RunId;
 use values::limits::TenantShare;
 
-/// The last frame of a stream.
-const DONE: &[u8] = b"data: [DONE]\n\n";
+/// The last frame of most protocols.
+pub(super) const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// The reason for dropping a reader for whom an event is missing.
 const LOST_EVENTS: &str = "some events are no longer kept";
@@ -31,8 +28,8 @@ pub(super) trait FrameWriter: Send + 'static {
     /// Writes the frames of an event, of which there may be none.
     fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>);
 
-    /// Writes the frames for a reader that is dropped before the end of its run.
-    fn write_dropped(&mut self, run_id: RunId, failure: Failure<'_>, frames: &mut Vec<u8>);
+    /// Writes the frames for a reader that is dropped before the end of its run, in words for it.
+    fn write_dropped(&mut self, run_id: RunId, message: &str, frames: &mut Vec<u8>);
 }
 
 /// Makes the response of a stream. `first` is its first event, if that was read already. Dropping
@@ -146,10 +143,15 @@ impl<W: FrameWriter> Reader<W> {
 
     fn write_dropped(&mut self, reason: &str, frames: &mut Vec<u8>) {
         let message = format!("the stream ends before the response, which may still be completed: {reason}");
-        let failure = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "stream_dropped", &message);
-        self.writer.write_dropped(self.events.run_id(), failure, frames);
+        self.writer.write_dropped(self.events.run_id(), &message, frames);
         frames.extend_from_slice(DONE);
     }
+}
+
+/// Returns whether no event is missing between the one with a number and the next one. The event of
+/// a session that was removed, right before the end, has nothing that clients read.
+pub(super) fn follows(event: &RunEvent, last: u64) -> bool {
+    event.sequence <= last + 1 + u64::from(event.payload.is_terminal())
 }
 
 /// Waits for the room of large frames. The writer has taken their event already.

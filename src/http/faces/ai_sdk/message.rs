@@ -1,0 +1,287 @@
+//! Messages as a page has them (`UIMessage`).
+//!
+//! A message of the agent is folded from its chunks, as the page folds them, so that both agree.
+
+use serde::Serialize;
+
+use super::chunk::{Chunk, RunMetadata, SubagentData};
+use super::request::CLIENT_ID;
+use crate::run::InputMessage;
+use values::ids::RunId;
+use values::json::{Object, Value};
+use values::message::{ContentPart, MediaSource, Message, Role};
+use values::usage::Usage;
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::http) struct UiMessage {
+    /// Names the message: a run, or what the page calls it.
+    pub(in crate::http) id: String,
+    /// The speaker: `user` or `assistant`.
+    pub(in crate::http) role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<RunMetadata>,
+    parts: Vec<Part>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+enum Part {
+    StepStart,
+    Text {
+        text: String,
+        state: PartState,
+        /// The id of its chunks, which a page does not retain.
+        #[serde(skip)]
+        id: String,
+    },
+    Reasoning {
+        id: String,
+        text: String,
+        state: PartState,
+    },
+    File {
+        media_type: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<String>,
+        url: String,
+    },
+    DataSubagent {
+        id: String,
+        data: SubagentData,
+    },
+    DataUsage {
+        id: RunId,
+        data: Usage,
+    },
+    #[serde(untagged)]
+    Tool(ToolPart),
+}
+
+/// Whether a text grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum PartState {
+    Done,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolPart {
+    /// `tool-` and the name of the tool.
+    #[serde(rename = "type")]
+    kind: String,
+    tool_call_id: String,
+    state: ToolState,
+    input: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Approval>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum ToolState {
+    InputAvailable,
+    ApprovalRequested,
+    ApprovalResponded,
+    OutputAvailable,
+    OutputError,
+    OutputDenied,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Approval {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved: Option<bool>,
+}
+
+impl UiMessage {
+    /// Returns a stored message of the user, under the id that the page has given it.
+    pub(super) fn of_user(message: &Message) -> Self {
+        let id = client_id(&message.metadata);
+        Self::of_parts(
+            id.map_or_else(|| message.id.to_string(), str::to_owned),
+            &message.content,
+        )
+    }
+
+    /// Returns a message of the user that is new.
+    pub(super) fn of_input(message: &InputMessage) -> Self {
+        let id = client_id(&message.metadata).unwrap_or_default();
+        Self::of_parts(id.to_owned(), &message.content)
+    }
+
+    fn of_parts(id: String, content: &[ContentPart]) -> Self {
+        Self {
+            id,
+            role: "user",
+            metadata: None,
+            parts: content.iter().filter_map(user_part).collect(),
+        }
+    }
+
+    /// Returns whether a stored message of the user has an id on the page.
+    pub(in crate::http) fn names(message: &Message, id: &str) -> bool {
+        let given = client_id(&message.metadata);
+        message.role == Role::User && (given == Some(id) || (given.is_none() && message.id.to_string() == id))
+    }
+
+    /// Removes the files.
+    pub(super) fn without_files(mut self) -> Self {
+        self.parts.retain(|part| !matches!(part, Part::File { .. }));
+        self
+    }
+
+    /// Makes a message of the agent without parts.
+    pub(super) fn of_agent(id: String) -> Self {
+        Self {
+            id,
+            role: "assistant",
+            metadata: None,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Sets the last run of the turn.
+    pub(super) fn set_run(&mut self, run: RunMetadata) {
+        self.metadata = Some(run);
+    }
+
+    /// Returns whether it has no parts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Adds what a chunk says. Chunks of the stream itself say nothing of a message.
+    pub(super) fn add(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::StartStep => self.parts.push(Part::StepStart),
+            Chunk::TextStart { id } => self.parts.push(Part::Text {
+                text: String::new(),
+                state: PartState::Done,
+                id,
+            }),
+            Chunk::ReasoningStart { id } => self.parts.push(Part::Reasoning {
+                id,
+                text: String::new(),
+                state: PartState::Done,
+            }),
+            Chunk::TextDelta { id, delta } | Chunk::ReasoningDelta { id, delta } => self.add_words(&id, &delta),
+            Chunk::ToolInputAvailable {
+                tool_call_id,
+                tool_name,
+                input,
+            } => self.parts.push(Part::Tool(ToolPart {
+                kind: format!("tool-{tool_name}"),
+                tool_call_id,
+                state: ToolState::InputAvailable,
+                input,
+                output: None,
+                error_text: None,
+                approval: None,
+            })),
+            Chunk::DataSubagent { id, data } => self.parts.push(Part::DataSubagent { id, data }),
+            Chunk::DataUsage { id, data } => self.parts.push(Part::DataUsage { id, data }),
+            chunk => self.change_call(chunk),
+        }
+    }
+
+    fn add_words(&mut self, id: &str, delta: &str) {
+        let part = self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Text { id: own, text, .. } | Part::Reasoning { id: own, text, .. } if own == id => Some(text),
+            _ => None,
+        });
+        if let Some(text) = part {
+            text.push_str(delta);
+        }
+    }
+
+    fn change_call(&mut self, chunk: Chunk) {
+        match chunk {
+            Chunk::ToolApprovalRequest {
+                approval_id,
+                tool_call_id,
+            } => self.set_call(&tool_call_id, |call| {
+                call.state = ToolState::ApprovalRequested;
+                call.approval = Some(Approval {
+                    id: approval_id,
+                    approved: None,
+                });
+            }),
+            Chunk::ToolApprovalResponse { approval_id, approved } => self.set_call(&approval_id, |call| {
+                call.state = ToolState::ApprovalResponded;
+                if let Some(approval) = &mut call.approval {
+                    approval.approved = Some(approved);
+                }
+            }),
+            Chunk::ToolOutputAvailable {
+                tool_call_id, output, ..
+            } => self.set_call(&tool_call_id, |call| {
+                call.state = ToolState::OutputAvailable;
+                call.output = Some(output);
+            }),
+            Chunk::ToolOutputError {
+                tool_call_id,
+                error_text,
+            } => self.set_call(&tool_call_id, |call| {
+                call.state = ToolState::OutputError;
+                call.error_text = Some(error_text);
+            }),
+            Chunk::ToolOutputDenied { tool_call_id } => {
+                self.set_call(&tool_call_id, |call| call.state = ToolState::OutputDenied);
+            }
+            _ => (),
+        }
+    }
+
+    /// Changes the last call with an id. Some models use an id again in another completion.
+    fn set_call(&mut self, call_id: &str, change: impl FnOnce(&mut ToolPart)) {
+        let call = self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Tool(call) if call.tool_call_id == call_id => Some(call),
+            _ => None,
+        });
+        if let Some(call) = call {
+            change(call);
+        }
+    }
+}
+
+/// Returns a part of a message of the user. A page has no form for other parts.
+fn user_part(part: &ContentPart) -> Option<Part> {
+    let file = |source: &MediaSource, filename: Option<String>, unknown: &str| {
+        let (media_type, url) = match source {
+            MediaSource::Base64 { media_type, data } => {
+                (media_type.clone(), format!("data:{media_type};base64,{data}"))
+            }
+            MediaSource::Url { url } => (unknown.to_owned(), url.clone()),
+            MediaSource::ProviderFile { .. } => return None,
+        };
+        Some(Part::File {
+            media_type,
+            filename,
+            url,
+        })
+    };
+    match part {
+        ContentPart::Text(part) => Some(Part::Text {
+            text: part.text.clone(),
+            state: PartState::Done,
+            id: String::new(),
+        }),
+        ContentPart::Image(part) => file(&part.source, None, "image/*"),
+        ContentPart::Document(part) => file(&part.source, part.name.clone(), "application/pdf"),
+        _ => None,
+    }
+}
+
+/// Returns the id that the page has given a message.
+fn client_id(metadata: &Object) -> Option<&str> {
+    metadata.get(CLIENT_ID).and_then(Value::as_str)
+}
