@@ -93,7 +93,7 @@ pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
 pub(super) fn complete(description: &mut OpenApi) {
     for operation in operations(description) {
         let is_open = operation.security.as_ref().is_some_and(Vec::is_empty);
-        if !is_open && !has_tag(operation, OPENAI) {
+        if !is_open && ![OPENAI, AI_SDK].iter().any(|tag| has_tag(operation, tag)) {
             operation.parameters.get_or_insert_default().push(pretty().into());
         }
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
