@@ -33,6 +33,14 @@ pub(super) fn complete_schemas(schemas: &mut Schemas) {
     schemas.values_mut().for_each(size_integers);
 }
 
+/// Makes the schema of an object with any fields, which others describe.
+pub(super) fn any_object(description: &str) -> RefOr<Schema> {
+    ObjectBuilder::new()
+        .description(Some(description))
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
+        .into()
+}
+
 /// Describes an instant.
 pub(super) fn instant(description: &str) -> Schema {
     ObjectBuilder::new()

@@ -68,6 +68,9 @@ pub trait StoreHealth: Send + Sync + fmt::Debug {
     /// Returns the name of the engine: `postgres` or `sqlite`.
     fn engine(&self) -> &'static str;
 
+    /// Returns whether several processes may use the database.
+    fn is_shared(&self) -> bool;
+
     /// Checks that the database responds and that its schema is current.
     async fn health_check(&self) -> Result<(), StoreError>;
 

@@ -1,8 +1,9 @@
 //! The objects of the AI SDK, in the description of this interface.
 
-use utoipa::openapi::schema::AdditionalProperties;
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+use crate::http::described_schemas::any_object;
 
 /// An object of the AI SDK.
 #[derive(Debug)]
@@ -10,10 +11,7 @@ pub(super) struct AiSdkObject;
 
 impl PartialSchema for AiSdkObject {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .description(Some("An object as the AI SDK has it."))
-            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
-            .into()
+        any_object("An object as the AI SDK has it.")
     }
 }
 

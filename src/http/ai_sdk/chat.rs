@@ -11,7 +11,7 @@ use super::chat_thread::ChatThread;
 use crate::http::auth::Call;
 use crate::http::checks::check_agent_name;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::ai_sdk::{AnsweredCalls, ChatRequest, ChunkWriter};
+use crate::http::faces::ai_sdk::{ChatRequest, ChunkWriter};
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
@@ -85,12 +85,8 @@ fn followed(call: Call, handle: RunHandle, turn: Option<RunId>) -> Result<Respon
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     Span::current().record("run_id", display(run_id));
     let counted = is_replay.then(|| call.api.take_reader(&call.tenant)).transpose()?;
-    let answered = match turn {
-        Some(_) => AnsweredCalls::Answered,
-        None => AnsweredCalls::OfEarlierMessage,
-    };
     let (caller, events) = handle.into_events();
-    let writer = ChunkWriter::new(turn, answered);
+    let writer = ChunkWriter::new(turn);
     let mut response = respond(call, events, Some(caller), counted, writer);
     response.extensions_mut().insert(StartedRun(run_id));
     mark_replay(&mut response, is_replay);

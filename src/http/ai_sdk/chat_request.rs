@@ -20,10 +20,12 @@ pub(super) async fn prepare(
     match read.messages.last() {
         Some(last) if last.is_of_agent() => answer(thread, last).await,
         Some(last) if last.is_of_user() => {
-            // Refuses a message that makes no sense before it interrupts anything. The turn at work
-            // may be the one to go on from, so only its end shows the base.
-            start_of(thread, &read).await?;
-            thread.stop().await?;
+            if let Some(active) = thread.active_run().await? {
+                // Refuses a message that makes no sense before it interrupts anything. The turn at
+                // work may be the one to go on from, so only its end shows the base.
+                start_of(thread, &read).await?;
+                thread.stop(&active).await?;
+            }
             let (base, input) = start_of(thread, &read).await?;
             let request = RunRequest {
                 thread_from: Some(ThreadFrom { session_id: base }),

@@ -78,14 +78,10 @@ impl<'a> ChatThread<'a> {
         Ok(active.filter(|run| !run.summary.status.is_terminal()))
     }
 
-    /// Stops the run that works on the thread, and waits some seconds for its end. What it has done
-    /// is published.
-    pub(super) async fn stop(&self) -> Result<(), Problem> {
-        let Some(active) = self.active_run().await? else {
-            return Ok(());
-        };
+    /// Stops a run, and waits some seconds for its end. What it has done is published.
+    pub(super) async fn stop(&self, run: &RunRecord) -> Result<(), Problem> {
         let (runs, tenant) = (&self.call.api.runs, &self.call.tenant);
-        let ended = end_run(runs, tenant, active.summary.run_id, RunControl::Stop).await;
+        let ended = end_run(runs, tenant, run.summary.run_id, RunControl::Stop).await;
         ended.map(|_| ()).map_err(|refusal| self.call.problem(refusal))
     }
 

@@ -13,9 +13,9 @@ use crate::http::faces::ai_sdk::{ChatEcho, UiMessage, messages_of};
 use crate::http::in_flight::{SMALL, reading, respond_with};
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
+use crate::http::sessions::stream::list_segments;
 use crate::run::read::{passage_runs, passages_of};
 use agent::record::RunRecord;
-use store::sessions::SegmentSize;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
@@ -71,7 +71,10 @@ pub(in crate::http) async fn list_chat_messages(call: Call, path: PathParameters
 /// Reads the messages of a session, once there is room for them and for what is made of them.
 async fn read(call: &Call, session_id: SessionId) -> Result<(Share, Vec<Shown>), Problem> {
     let (runs, tenant) = (&call.api.runs, &call.tenant);
-    let bytes = stored_bytes(call, session_id).await?;
+    let head = runs.store.session_lookup(tenant, session_id).await?;
+    let count = head.map_or(0, |head| head.message_count);
+    let segments = list_segments(call, session_id, 0..count).await?.unwrap_or_default();
+    let bytes = segments.iter().map(|segment| segment.bytes).sum::<u64>();
     let room = SMALL.saturating_add(reading(bytes.saturating_mul(COPIES)));
     let share = call.api.in_flight.take_soon(tenant, room).await?;
     let Some(bundle) = runs.sessions.whole_bundle(tenant, session_id).await? else {
@@ -85,18 +88,4 @@ async fn read(call: &Call, session_id: SessionId) -> Result<(Share, Vec<Shown>),
     }
     let made = move || messages_of(&read).into_iter().map(Shown::Stored).collect();
     Ok((share, by_size(tenant, bytes, made).await))
-}
-
-/// Returns the bytes of the messages of a session as they are stored.
-async fn stored_bytes(call: &Call, session_id: SessionId) -> Result<u64, Problem> {
-    let store = &call.api.runs.store;
-    let (mut bytes, mut from) = (0, 0);
-    while let Some(listed) = store.segment_list(&call.tenant, session_id, from, u32::MAX).await? {
-        bytes += listed.segments.iter().map(|segment| segment.bytes).sum::<u64>();
-        from = listed.segments.last().map_or(listed.total, SegmentSize::end);
-        if from >= listed.total {
-            break;
-        }
-    }
-    Ok(bytes)
 }

@@ -7,7 +7,7 @@ use super::chat_stream::respond;
 use super::chat_thread::ChatThread;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::ai_sdk::{AnsweredCalls, ChunkWriter};
+use crate::http::faces::ai_sdk::ChunkWriter;
 use crate::http::guards::within;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
@@ -32,15 +32,7 @@ pub(in crate::http) async fn resume_chat(call: Call, path: PathParameters) -> Re
         return nothing();
     };
     let earlier = Box::pin(thread.earlier_runs(&active)).await?;
-    let turn = earlier.first().map(|run| run.record.summary.run_id);
-    let answered = match turn {
-        Some(_) => AnsweredCalls::Replayed,
-        None => AnsweredCalls::OfEarlierMessage,
-    };
-    let mut writer = ChunkWriter::new(turn, answered);
-    for run in &earlier {
-        writer.write_earlier(run);
-    }
+    let writer = ChunkWriter::after(&earlier);
     let counted = call.api.take_reader(&call.tenant)?;
     let following = follow(&call.api.runs, &call.tenant, active.summary.run_id, 0);
     match within(call.api.limits.request_timeout, following).await?? {

@@ -17,8 +17,10 @@ use crate::http::problem::Problem;
     (status = 204, description = "The agent ends soon, or nothing was at work"),
 ), extensions(("x-problems" = json!([ProblemCode::RunUnreachable]))))]
 pub(in crate::http) async fn stop_chat(call: Call, path: PathParameters) -> Result<StatusCode, Problem> {
-    if let Some(thread) = ChatThread::in_path(&call, &path) {
-        Box::pin(thread.stop()).await?;
+    if let Some(thread) = ChatThread::in_path(&call, &path)
+        && let Some(active) = thread.active_run().await?
+    {
+        Box::pin(thread.stop(&active)).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

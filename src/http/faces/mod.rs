@@ -3,6 +3,7 @@
 //! A face is pure. It turns the requests of its protocol into requests for runs, and the events and
 //! the records of runs into its responses. Handlers do the rest.
 
+mod fields;
 pub(in crate::http) mod turn;
 
 pub(in crate::http) mod ai_sdk;

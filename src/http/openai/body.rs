@@ -3,12 +3,12 @@
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use serde::Serialize;
-use utoipa::openapi::schema::AdditionalProperties;
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
+use crate::http::described_schemas::any_object;
 use crate::http::faces::openai::ids::{parse_response_id, response_id};
 use crate::http::faces::openai::request::{Opener, shortened};
 use crate::http::observe::StartedRun;
@@ -25,10 +25,7 @@ pub(super) struct OpenAiObject;
 
 impl PartialSchema for OpenAiObject {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .description(Some("An object as OpenAI describes it."))
-            .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true)))
-            .into()
+        any_object("An object as OpenAI describes it.")
     }
 }
 

@@ -9,5 +9,5 @@ mod import_body;
 mod import_part;
 pub(super) mod list;
 pub(super) mod show;
-mod stream;
+pub(super) mod stream;
 pub(super) mod view;

@@ -129,18 +129,9 @@ impl PageReader {
         self.total = head.message_count;
         let end = before.min(self.total);
         let first = end.saturating_sub(limit.into());
-        let mut segments = Vec::new();
-        let mut listed_until = first;
-        // A list has at most 256 segments, and sessions without messages have one as well.
-        while listed_until < end {
-            let limit = u32::try_from(end - listed_until).unwrap_or(u32::MAX);
-            let listed = store
-                .segment_list(&self.call.tenant, self.session_id, listed_until, limit)
-                .await?;
-            let Some(listed) = listed else { return Ok(None) };
-            listed_until = listed.segments.last().map_or(end, SegmentSize::end);
-            segments.extend(listed.segments);
-        }
+        let Some(mut segments) = list_segments(&self.call, self.session_id, first..end).await? else {
+            return Ok(None);
+        };
         let (mut bytes, mut cost, mut from) = (0, 0_usize, end);
         while bytes < PAGE_BYTES as u64
             && let Some(segment) = segments.pop()
@@ -208,6 +199,29 @@ impl PageReader {
             bytes: plan.bytes,
         }))
     }
+}
+
+/// Lists the stored segments with some messages of a session. Returns `None` if the session does
+/// not exist.
+pub(in crate::http) async fn list_segments(
+    call: &Call,
+    session_id: SessionId,
+    indexes: Range<u64>,
+) -> Result<Option<Vec<SegmentSize>>, Problem> {
+    let (store, end) = (&call.api.runs.store, indexes.end);
+    let mut segments = Vec::new();
+    let mut listed_until = indexes.start;
+    // A list has at most 256 segments, and sessions without messages have one as well.
+    while listed_until < end {
+        let limit = u32::try_from(end - listed_until).unwrap_or(u32::MAX);
+        let listed = store
+            .segment_list(&call.tenant, session_id, listed_until, limit)
+            .await?;
+        let Some(listed) = listed else { return Ok(None) };
+        listed_until = listed.segments.last().map_or(end, SegmentSize::end);
+        segments.extend(listed.segments);
+    }
+    Ok(Some(segments))
 }
 
 /// Encodes messages until a chunk is complete. `next` is the index of the first one. Returns the

@@ -39,7 +39,7 @@ pub(super) async fn end_unread(ctx: &RunContext, grace: Option<ReaderGrace>, act
 /// a reader that has come to this process meanwhile.
 async fn may_have_reader_elsewhere(ctx: &RunContext, active: &ActiveRun) -> bool {
     let before = active.last_read();
-    if !ctx.board.is_shared() && ctx.store.engine() == SINGLE_PROCESS {
+    if !ctx.store.is_shared() {
         return false;
     }
     let asking = ctx
@@ -55,6 +55,3 @@ async fn may_have_reader_elsewhere(ctx: &RunContext, active: &ActiveRun) -> bool
     }
     active.last_read() > before
 }
-
-/// The engine of a store that one process has for itself.
-const SINGLE_PROCESS: &str = "sqlite";

@@ -267,10 +267,10 @@ impl<'a> Uses<'a> {
                 return None;
             }
         };
-        if !was_begun {
-            self.emit_requested(&tool_use);
-        }
-        if !was_begun && let Some((arguments, need)) = self.need(&tool_use) {
+        if !was_begun
+            && let Some(arguments) = self.requested(&tool_use)
+            && let Some(need) = self.need(&tool_use, &arguments)
+        {
             if self.ports.answers.is_subagent {
                 self.end(index, cant_wait(self.ports, call)).await;
                 return None;
@@ -291,35 +291,32 @@ impl<'a> Uses<'a> {
         })
     }
 
-    /// Emits a call that is executed or left open next.
-    fn emit_requested(&self, tool_use: &ToolUse) {
-        let is_next = tool_use.decision == ToolDecision::Execute && !self.has_failed;
-        if is_next && self.ports.tools.arguments(&tool_use.call, &self.context).is_some() {
-            let requested = AgentEvent::tool_call_requested(self.context.step_number, &tool_use.call);
-            self.ports.events.emit(requested);
-        }
-    }
-
-    /// Returns the arguments and the need of a call, if it needs an answer. A call that can't be
-    /// executed, such as one with invalid arguments, needs none.
-    fn need(&self, tool_use: &ToolUse) -> Option<(Value, Need)> {
-        let is_decided = tool_use.decision != ToolDecision::Execute;
-        if is_decided || self.has_failed || self.ports.answers.is_empty() {
+    /// Emits a call that is executed or left open next, and returns its arguments. Returns `None`
+    /// for any other call, such as one with invalid arguments.
+    fn requested(&self, tool_use: &ToolUse) -> Option<Value> {
+        if tool_use.decision != ToolDecision::Execute || self.has_failed {
             return None;
         }
-        let name = &tool_use.call.name;
-        let arguments = || self.ports.tools.arguments(&tool_use.call, &self.context);
+        let arguments = self.ports.tools.arguments(&tool_use.call, &self.context)?;
+        let requested = AgentEvent::tool_call_requested(self.context.step_number, &tool_use.call);
+        self.ports.events.emit(requested);
+        Some(arguments)
+    }
+
+    /// Returns the need of a call, if it needs an answer.
+    fn need(&self, tool_use: &ToolUse, arguments: &Value) -> Option<Need> {
+        let (answers, name) = (&self.ports.answers, &tool_use.call.name);
+        if answers.is_empty() {
+            return None;
+        }
         // An approval accepts one definition. If the tool has changed again, it is not enough.
-        if let Some(need) = self.ports.answers.need_of_changed(name) {
-            return Some((arguments()?, need));
+        if let Some(need) = answers.need_of_changed(name) {
+            return Some(need);
         }
         if tool_use.approved.is_some() || tool_use.continuation.is_some() {
             return None;
         }
-        let arguments = arguments()?;
-        let remembered = &self.state.context().remembered_approvals;
-        let need = self.ports.answers.need(name, &arguments, remembered)?;
-        Some((arguments, need))
+        answers.need(name, arguments, &self.state.context().remembered_approvals)
     }
 
     /// Calls the hooks before a call, and notes their decision for the journal.

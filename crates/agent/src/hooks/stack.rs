@@ -178,11 +178,8 @@ impl HookStack {
 impl HookFailure {
     /// Returns whether a hook has failed in the execution of a state.
     pub fn is_in(state: &AgentState) -> bool {
-        let errors = state
-            .execution()
-            .into_iter()
-            .flat_map(|execution| execution.errors.iter());
-        errors.into_iter().any(|error| error.kind == ErrorKind::Hook)
+        let mut executions = state.execution().into_iter();
+        executions.any(|execution| execution.errors.iter().any(|error| error.kind == ErrorKind::Hook))
     }
 
     /// Returns the state with the failure of a hook, if there is one.

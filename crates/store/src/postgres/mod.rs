@@ -73,6 +73,10 @@ impl StoreHealth for PostgresStore {
         "postgres"
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     async fn health_check(&self) -> Result<(), StoreError> {
         check_schema(self).await
     }

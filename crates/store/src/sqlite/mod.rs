@@ -73,6 +73,10 @@ impl StoreHealth for SqliteStore {
         "sqlite"
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     async fn health_check(&self) -> Result<(), StoreError> {
         self.file.check("check health")?;
         check_schema(self).await

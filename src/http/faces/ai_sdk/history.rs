@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::message::UiMessage;
-use super::writer::{AnsweredCalls, ChunkWriter, metadata_of};
+use super::writer::{ChunkWriter, metadata_of};
 use crate::http::faces::turn::Turn;
 use crate::run::read::{Passage, PassageRuns, is_input};
 use values::message::{Message, Role};
@@ -52,7 +52,7 @@ impl History {
 
     /// Adds what a writer writes to the turn, which begins if there is none.
     fn write(&mut self, id: String, write: impl FnOnce(&mut ChunkWriter)) -> &mut UiMessage {
-        let mut writer = ChunkWriter::new(None, AnsweredCalls::Replayed);
+        let mut writer = ChunkWriter::after(&[]);
         write(&mut writer);
         let turn = self.turn.get_or_insert_with(|| UiMessage::of_agent(id));
         for chunk in writer.take() {

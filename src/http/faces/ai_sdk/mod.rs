@@ -35,4 +35,4 @@ pub(in crate::http) use self::history::messages_of;
 pub(in crate::http) use self::message::UiMessage;
 pub(in crate::http) use self::reconcile::{answers_to, is_greeting, new_messages, nothing_new};
 pub(in crate::http) use self::request::{ChatRequest, PageMessage};
-pub(in crate::http) use self::writer::{AnsweredCalls, ChunkWriter};
+pub(in crate::http) use self::writer::ChunkWriter;

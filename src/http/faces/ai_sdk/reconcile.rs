@@ -13,13 +13,14 @@
 //!
 //! A turn that has failed has no session, so the messages before it are new again.
 
+use serde::Deserialize;
+
 use super::parts_writer::tool_call_id;
 use super::request::PageMessage;
 use crate::http::codes::ProblemCode;
 use crate::http::problem::Problem;
 use crate::run::InputMessage;
 use agent::answers::{Answer, AnswerContent};
-use serde::Deserialize;
 use values::ids::StepId;
 use values::json::Value;
 use values::session::{OpenCall, OpenCallKind};
@@ -31,8 +32,11 @@ pub(in crate::http) fn new_messages(
     max: usize,
 ) -> Result<Vec<InputMessage>, Problem> {
     let first = base.map_or(0, |index| index + 1);
-    let new = messages.iter().skip(first).filter(|message| message.is_of_user());
-    let new: Vec<_> = new.collect();
+    let new: Vec<_> = messages
+        .iter()
+        .skip(first)
+        .filter(|message| message.is_of_user())
+        .collect();
     if new.len() > max {
         let words = format!("{} new messages, and at most {max} are allowed", new.len());
         return Err(Problem::of_field(ProblemCode::TooManyMessages, "/messages", words));

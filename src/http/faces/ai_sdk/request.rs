@@ -3,9 +3,8 @@
 
 use serde::Deserialize;
 
-use crate::http::codes::ProblemCode;
+use crate::http::faces::fields::{Fields, decode};
 use crate::http::input::{InputPart, check_part_with};
-use crate::http::json_errors::decode_problem;
 use crate::http::problem::Problem;
 use crate::run::InputMessage;
 use agent::record::{ParseThreadNameError, ThreadName};
@@ -59,16 +58,17 @@ struct FilePart {
 
 impl ChatRequest {
     /// Reads a body.
-    pub(in crate::http) fn read(mut body: Object) -> Result<Self, Problem> {
-        let id: String = required(&mut body, "id")?;
+    pub(in crate::http) fn read(body: Object) -> Result<Self, Problem> {
+        let mut fields = Fields::new(body);
+        let id: String = fields.required("id")?;
         let thread = id.parse().map_err(|error: ParseThreadNameError| {
             Problem::invalid_field("/id", format!("the id of a chat names its thread, and {error}"))
         })?;
-        let is_last_only = body.get("messages").is_none_or(Value::is_null);
-        let messages: Vec<Value> = if is_last_only {
-            vec![required(&mut body, "message")?]
-        } else {
-            required(&mut body, "messages")?
+        let all: Option<Vec<Value>> = fields.take("messages")?;
+        let is_last_only = all.is_none();
+        let messages = match all {
+            Some(messages) => messages,
+            None => vec![fields.required("message")?],
         };
         if messages.is_empty() {
             return Err(Problem::invalid_field("/messages", "a chat begins with a message"));
@@ -152,18 +152,4 @@ fn read_part(part: &Value, pointer: &str) -> Result<Option<ContentPart>, Problem
         _ => return Ok(None),
     };
     check_part_with(part, Role::User, &pointer, &|_| pointer.clone()).map(Some)
-}
-
-fn required<T: for<'de> Deserialize<'de>>(body: &mut Object, name: &str) -> Result<T, Problem> {
-    match body.remove(name) {
-        None | Some(Value::Null) => {
-            let words = format!("missing field `{name}`");
-            Err(Problem::of_field(ProblemCode::MissingField, format!("/{name}"), words))
-        }
-        Some(value) => decode(value, &format!("/{name}")),
-    }
-}
-
-fn decode<T: for<'de> Deserialize<'de>>(value: Value, pointer: &str) -> Result<T, Problem> {
-    serde_path_to_error::deserialize(value).map_err(|error| decode_problem(pointer, &error))
 }

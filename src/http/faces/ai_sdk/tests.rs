@@ -131,7 +131,8 @@ impl Reader {
 }
 
 fn streamed(made: &Made) -> Vec<Value> {
-    let mut writer = ChunkWriter::new(None, AnsweredCalls::Replayed);
+    let mut writer = ChunkWriter::new(None);
+    writer.answered = AnsweredCalls::Replayed;
     let mut reader = Reader::default();
     for event in &made.events {
         writer.read(event);
@@ -141,7 +142,7 @@ fn streamed(made: &Made) -> Vec<Value> {
 }
 
 fn stored(made: &Made) -> Vec<Value> {
-    let mut writer = ChunkWriter::new(None, AnsweredCalls::Replayed);
+    let mut writer = ChunkWriter::new(None);
     made.stored
         .answered
         .iter()

@@ -17,7 +17,7 @@ const INTERRUPTED: &str = "interrupted";
 
 /// What the page has of the calls that an earlier run has left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum AnsweredCalls {
+pub(super) enum AnsweredCalls {
     /// They are in an earlier message: the user has gone on without an answer.
     OfEarlierMessage,
     /// They are in the message that goes on, with the answers that the page has sent.
@@ -31,26 +31,37 @@ pub(in crate::http) enum AnsweredCalls {
 pub(in crate::http) struct ChunkWriter {
     /// The first run of the turn, if an earlier run has begun it.
     turn: Option<RunId>,
-    answered: AnsweredCalls,
+    pub(super) answered: AnsweredCalls,
     reader: TurnReader,
     parts: PartsWriter,
     /// Whether the message has begun.
     has_begun: bool,
-    /// Whether an earlier run of the turn is written.
-    is_earlier: bool,
 }
 
 impl ChunkWriter {
-    /// Makes a writer. `turn` is the first run of the turn, if an earlier run has begun it.
-    pub(in crate::http) fn new(turn: Option<RunId>, answered: AnsweredCalls) -> Self {
+    /// Makes a writer for the page that has asked for a run. `turn` is the first run of the turn,
+    /// if an earlier run has begun it.
+    pub(in crate::http) fn new(turn: Option<RunId>) -> Self {
+        let answered = turn.map_or(AnsweredCalls::OfEarlierMessage, |_| AnsweredCalls::Answered);
         Self {
             turn,
             answered,
             reader: TurnReader::default(),
             parts: PartsWriter::default(),
             has_begun: false,
-            is_earlier: false,
         }
+    }
+
+    /// Makes a writer for a page that has nothing of the turn, and writes its earlier runs.
+    pub(in crate::http) fn after(earlier: &[RunMessages]) -> Self {
+        let mut writer = Self::new(earlier.first().map(|run| run.record.summary.run_id));
+        if !earlier.is_empty() {
+            writer.answered = AnsweredCalls::Replayed;
+        }
+        for run in earlier {
+            writer.write_earlier(run);
+        }
+        writer
     }
 
     /// Returns the chunks that were written since the last call.
@@ -114,22 +125,25 @@ impl ChunkWriter {
 
     /// Writes an earlier run of the turn, which has left calls open. They are answered, so the page
     /// executes none of them again.
-    pub(in crate::http) fn write_earlier(&mut self, run: &RunMessages) {
+    fn write_earlier(&mut self, run: &RunMessages) {
         self.begin(&run.record.summary);
-        self.is_earlier = true;
         if let Some(answered) = &run.answered {
             self.write_answers(answered);
         }
-        self.write_steps(run);
-        self.is_earlier = false;
+        self.write_run(run, true);
     }
 
     /// Writes the steps of a stored run, and its usage after the last one: a run whose open step
     /// another run has, has its usage there.
     pub(super) fn write_steps(&mut self, run: &RunMessages) {
+        self.write_run(run, false);
+    }
+
+    /// Writes the steps of a stored run. `is_past` is whether nobody executes its calls any more.
+    fn write_run(&mut self, run: &RunMessages, is_past: bool) {
         for record in &run.steps {
             let (step, _) = read_step(record);
-            self.write_step(&step, &run.record.open_calls);
+            self.write_step(&step, &run.record.open_calls, is_past);
         }
         self.parts.ask(&run.record.open_calls);
         self.parts.end_step();
@@ -142,7 +156,7 @@ impl ChunkWriter {
     /// Writes a step that an earlier run has left open, if that run is no longer stored.
     pub(super) fn write_answered_step(&mut self, answered: &AnsweredStep) {
         let (step, _) = read_step(&answered.step);
-        self.write_step(&step, &[]);
+        self.write_step(&step, &[], false);
         self.parts.end_step();
     }
 
@@ -161,13 +175,13 @@ impl ChunkWriter {
     /// Writes the steps of messages that no stored run has made.
     pub(super) fn write_turn(&mut self, turn: &Turn) {
         for step in &turn.steps {
-            self.write_step(step, &[]);
+            self.write_step(step, &[], false);
         }
         self.parts.end_step();
     }
 
-    fn write_step(&mut self, step: &TurnStep, open_calls: &[OpenCall]) {
-        let (parts, is_earlier) = (&mut self.parts, self.is_earlier);
+    fn write_step(&mut self, step: &TurnStep, open_calls: &[OpenCall], is_past: bool) {
+        let parts = &mut self.parts;
         parts.begin_step(step.id);
         for (index, block) in step.blocks.iter().enumerate() {
             parts.add_words(Some(step), index, &block.text);
@@ -175,7 +189,7 @@ impl ChunkWriter {
         for call in &step.calls {
             let open = open_calls.iter().find(|open| open.call_id == call.call_id);
             let arguments = open.map_or_else(|| arguments_of(&call.arguments), |open| open.arguments.clone());
-            if is_earlier {
+            if is_past {
                 parts.show(call.name(), &arguments);
             } else {
                 parts.request(call.name(), arguments);

@@ -1,8 +1,6 @@
 //! A page with a chat: it retains messages, sends them, and folds the chunks of the answer. A chunk
 //! that the AI SDK would not accept fails the test.
 
-use std::mem;
-
 use serde_json::{Value, json};
 
 use crate::http::face_app::FaceApp;
@@ -253,21 +251,16 @@ fn without_marks(message: &Value) -> Value {
     let mut message = message.clone();
     for part in message["parts"].as_array_mut().unwrap() {
         let fields = part.as_object_mut().unwrap();
-        fields
-            .remove("state")
-            .filter(|state| state != "done")
-            .map(|state| fields.insert("state".to_owned(), state));
-        fields.remove("raw");
-        for key in ["chunk", "id"] {
-            if fields["type"] == "text" || fields["type"] == "reasoning" {
-                fields.remove(key);
-            }
+        if fields["type"] == "text" || fields["type"] == "reasoning" {
+            let is_open = |name: &str, value: &Value| name == "state" && value != "done";
+            fields.retain(|name, value| ["type", "text"].contains(&name.as_str()) || is_open(name, value));
         }
+        fields.remove("raw");
         if let Some(approval) = fields.get_mut("approval").and_then(Value::as_object_mut) {
             approval.remove("reason");
         }
     }
-    mem::take(&mut message)
+    message
 }
 
 /// Marks a call that waits for an approval as decided.

@@ -20,6 +20,15 @@ on_every_database! {
     a_message_interrupts_the_one_at_work,
 }
 
+/// Sends the messages of a page, and waits until the model holds its completion back.
+async fn begin(page: &Page<'_>, app: &FaceApp, query: &str) -> Response {
+    let body = json!({"id": page.chat, "messages": page.messages});
+    let request = app.request(Method::POST, &format!("/v1/ai-sdk/own/chat?{query}"));
+    let answer = with_json(request, &body).send().await.unwrap();
+    app.gate.until_waiting(1).await;
+    answer
+}
+
 /// Opens the stream of a chat, and reads its first words.
 async fn follow(page: &Page<'_>, app: &FaceApp) -> (String, Response) {
     let mut stream = app.request(Method::GET, &page.path("stream")).send().await.unwrap();
@@ -41,11 +50,7 @@ async fn a_page_that_is_loaded_again_reads_the_message_from_its_start(database: 
     page.ask("hello").await;
     assert_eq!(app.try_get(&page.path("stream")).await.status, 204);
     page.write("hold");
-    let body = json!({"id": page.chat, "messages": page.messages});
-    let path = "/v1/ai-sdk/own/chat?on_disconnect=continue";
-    let first = with_json(app.request(Method::POST, path), &body).send().await.unwrap();
-    app.gate.until_waiting(1).await;
-    drop(first);
+    drop(begin(&page, &app, "on_disconnect=continue").await);
     // The question is there, though no session has it yet.
     let mut again = Page::open(&app, "again");
     again.messages = again.loaded().await;
@@ -65,11 +70,7 @@ async fn an_answered_message_is_replayed_with_its_calls(database: TestDatabase) 
     page.ask(&json!([["c1", "look", {"ms": 2}], ["c2", "deploy", {"ms": 777}]]).to_string())
         .await;
     decide(&mut page.messages[1]["parts"][2], true);
-    let body = json!({"id": page.chat, "messages": page.messages});
-    let path = "/v1/ai-sdk/own/chat?on_disconnect=continue";
-    let answered = with_json(app.request(Method::POST, path), &body).send().await.unwrap();
-    app.gate.until_waiting(1).await;
-    drop(answered);
+    drop(begin(&page, &app, "on_disconnect=continue").await);
     let mut again = Page::open(&app, "replay");
     let stream = follow(&again, &app).await;
     app.gate.open(1);
@@ -134,10 +135,7 @@ async fn a_run_without_readers_ends_after_a_while() {
     let app = FaceApp::start(&database).await;
     let mut page = Page::open(&app, "gone");
     page.write("hold");
-    let body = json!({"id": "gone", "messages": page.messages});
-    let path = "/v1/ai-sdk/own/chat?grace_seconds=1";
-    let first = with_json(app.request(Method::POST, path), &body).send().await.unwrap();
-    app.gate.until_waiting(1).await;
+    let first = begin(&page, &app, "grace_seconds=1").await;
     // Another reader is enough.
     let second = follow(&page, &app).await;
     drop(first);

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 
 use super::content::{read_content, read_output};
-use super::fields::{Fields, decode, unsupported};
 use super::generation::Generation;
 use super::items::Item;
 use crate::http::codes::ProblemCode;
+use crate::http::faces::fields::{Fields, decode, unsupported};
 use crate::http::openai_settings::OpenAiAccess;
 use crate::http::problem::Problem;
 use crate::run::RunRequest;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::fields::{decode, missing, type_of, unsupported, wrong_type};
+use crate::http::faces::fields::{decode, missing, type_of, unsupported, wrong_type};
 use crate::http::input::{InputPart, check_part_with};
 use crate::http::problem::Problem;
 use values::json::Value;

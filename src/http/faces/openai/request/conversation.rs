@@ -1,8 +1,8 @@
 //! The bodies of requests for conversations.
 
-use super::fields::Fields;
 use super::generation::{as_object, read_metadata};
 use super::items::{Item, Opener, read_list};
+use crate::http::faces::fields::Fields;
 use crate::http::problem::Problem;
 use values::json::{Object, Value};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::fields::{Fields, decode, unsupported};
 use super::generation::Generation;
 use super::items::{Item, Opener, read_input};
 use crate::http::codes::ProblemCode;
+use crate::http::faces::fields::{Fields, decode, unsupported};
 use crate::http::faces::openai::echo::{ConversationId, Echo, MAX_ECHO, ReasoningEcho};
 use crate::http::faces::openai::ids::parse_response_id;
 use crate::http::openai_settings::OpenAiAccess;

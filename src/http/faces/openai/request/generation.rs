@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::fields::{Fields, decode, type_of};
 use super::tools::{Choice, read_choice, read_tools};
 use crate::http::checks::{check_metadata, check_reserved};
+use crate::http::faces::fields::{Fields, decode, type_of};
 use crate::http::openai_settings::OpenAiAccess;
 use crate::http::problem::Problem;
 use crate::run::{LastingSetting, RunRequest};

@@ -6,8 +6,8 @@
 use serde::Deserialize;
 
 use super::content::{read_content, read_output};
-use super::fields::{decode, missing, unsupported, wrong_type};
 use crate::http::codes::ProblemCode;
+use crate::http::faces::fields::{decode, missing, unsupported, wrong_type};
 use crate::http::faces::openai::executed_calls::executed_id;
 use crate::http::faces::openai::reasoning::Marks;
 use crate::http::openai_settings::Seal;

@@ -1,7 +1,6 @@
 //! Requests in OpenAI's protocols, as requests for runs.
 //!
 //! ```text
-//! fields.rs        each field of a body is taken, refused or ignored
 //! create.rs        a request for a response          ┐ generation.rs, tools.rs: the settings
 //! chat.rs          a request for a completion        ┘ items.rs, content.rs: the input
 //! conversation.rs  a request for a conversation
@@ -11,7 +10,6 @@
 //! ```
 
 mod content;
-mod fields;
 
 mod items;
 mod tools;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::fields::{decode, missing, type_of, unsupported, wrong_type};
+use crate::http::faces::fields::{decode, missing, type_of, unsupported, wrong_type};
 use crate::http::openai_settings::UnsupportedTools;
 use crate::http::problem::Problem;
 use agent::answers::ClientTool;

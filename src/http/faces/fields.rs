@@ -16,15 +16,15 @@ const MAX_NAME: usize = 64;
 
 /// The fields of a body that are not taken yet.
 #[derive(Debug)]
-pub(super) struct Fields(Object);
+pub(in crate::http::faces) struct Fields(Object);
 
 impl Fields {
-    pub(super) fn new(body: Object) -> Self {
+    pub(in crate::http::faces) fn new(body: Object) -> Self {
         Self(body)
     }
 
     /// Takes a field. Null is the same as no field.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
+    pub(in crate::http::faces) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(value) => decode(value, &format!("/{name}")).map(Some),
@@ -32,12 +32,12 @@ impl Fields {
     }
 
     /// Takes a field that must be there.
-    pub(super) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
+    pub(in crate::http::faces) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
         self.take(name)?.ok_or_else(|| missing("", name))
     }
 
     /// Takes fields that have no effect here.
-    pub(super) fn ignore(&mut self, names: &[&str]) {
+    pub(in crate::http::faces) fn ignore(&mut self, names: &[&str]) {
         for name in names {
             self.0.remove(*name);
         }
@@ -45,7 +45,7 @@ impl Fields {
 
     /// Refuses fields that the service does not support, unless they have a value that asks for
     /// nothing.
-    pub(super) fn refuse(&mut self, names: &[&str]) -> Result<(), Problem> {
+    pub(in crate::http::faces) fn refuse(&mut self, names: &[&str]) -> Result<(), Problem> {
         for name in names {
             let value = self.0.remove(*name);
             if value.is_some_and(|value| !asks_for_nothing(&value)) {
@@ -56,7 +56,7 @@ impl Fields {
     }
 
     /// Logs the fields that are left.
-    pub(super) fn finish(self) {
+    pub(in crate::http::faces) fn finish(self) {
         let is_name = |name: &&String| {
             let is_word = name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
             is_word && name.len() <= MAX_NAME
@@ -75,7 +75,7 @@ impl Fields {
 }
 
 /// Decodes a part of a body; `pointer` is the JSON pointer to it.
-pub(super) fn decode<T: DeserializeOwned>(value: Value, pointer: &str) -> Result<T, Problem> {
+pub(in crate::http::faces) fn decode<T: DeserializeOwned>(value: Value, pointer: &str) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| match type_fault(pointer, &error) {
         Some((pointer, message)) => wrong_type(pointer, message),
         None => decode_problem(pointer, &error),
@@ -84,7 +84,7 @@ pub(super) fn decode<T: DeserializeOwned>(value: Value, pointer: &str) -> Result
 
 /// Returns the type of an object, which its field `type` names; `pointer` is the JSON pointer to
 /// the object.
-pub(super) fn type_of<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Problem> {
+pub(in crate::http::faces) fn type_of<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Problem> {
     let Some(fields) = value.as_object() else {
         return Err(wrong_type(pointer, "not an object"));
     };
@@ -96,18 +96,18 @@ pub(super) fn type_of<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Pr
 }
 
 /// Makes the problem of a field that an object lacks; `pointer` is the JSON pointer to the object.
-pub(super) fn missing(pointer: &str, field: &str) -> Problem {
+pub(in crate::http::faces) fn missing(pointer: &str, field: &str) -> Problem {
     let words = format!("missing field `{field}`");
     Problem::of_field(ProblemCode::MissingField, format!("{pointer}/{field}"), words)
 }
 
 /// Makes the problem of a value of another JSON type than is needed.
-pub(super) fn wrong_type(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
+pub(in crate::http::faces) fn wrong_type(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
     Problem::of_field(ProblemCode::InvalidType, pointer, words)
 }
 
 /// Makes the problem of something that the service does not support.
-pub(super) fn unsupported(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
+pub(in crate::http::faces) fn unsupported(pointer: impl Into<String>, words: impl Into<String>) -> Problem {
     Problem::of_field(ProblemCode::UnsupportedParameter, pointer, words)
 }
 
