@@ -10,9 +10,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tokio::time::timeout;
 
-use super::ai_sdk_errors::is_ai_sdk_path;
 use super::codes::ProblemCode;
 use super::cookie::{check_own_page, session_hash};
+use super::face_errors::is_of_page;
 use super::headers::single;
 use super::host::check_anonymous;
 use super::lookups::REFRESH_TIMEOUT;
@@ -198,7 +198,7 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
 /// Returns whether a route takes the cookie of the console: those of the API do, except the routes
 /// for other clients.
 fn takes_cookie(path: &str) -> bool {
-    path.starts_with("/v1/") && !is_openai_path(path) && !is_ai_sdk_path(path)
+    path.starts_with("/v1/") && !is_openai_path(path) && !is_of_page(path)
 }
 
 /// Returns the session that the cookie names, and its API key; `None` if one of them has ended.

@@ -13,10 +13,10 @@ use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
 
-use super::ai_sdk_errors::TEXT;
 use super::codes::ProblemCode as Code;
 use super::described_parameters::{complete_header, complete_parameter};
 use super::described_schemas::complete_schemas;
+use super::face_errors::TEXT;
 use super::openai_errors;
 use store::keys::Scope;
 
@@ -30,8 +30,8 @@ const PROBLEMS: &str = "x-problems";
 /// The tag of the routes for OpenAI's clients. Their errors have another form, and ids in their
 /// paths are opaque.
 const OPENAI: &str = "openai";
-/// The tag of the routes for AI SDK UI.
-const AI_SDK: &str = "ai_sdk";
+/// The tags of the routes for pages. Their errors are texts.
+const OF_PAGES: [&str; 3] = ["ai_sdk", "ag_ui", "langgraph"];
 
 /// Problems of all routes.
 const ALWAYS: &[Code] = &[
@@ -93,7 +93,7 @@ pub(super) fn with_scope(mut routes: OpenApi, scope: Option<Scope>) -> OpenApi {
 pub(super) fn complete(description: &mut OpenApi) {
     for operation in operations(description) {
         let is_open = operation.security.as_ref().is_some_and(Vec::is_empty);
-        if !is_open && ![OPENAI, AI_SDK].iter().any(|tag| has_tag(operation, tag)) {
+        if !is_open && !has_tag(operation, OPENAI) && !is_of_page(operation) {
             operation.parameters.get_or_insert_default().push(pretty().into());
         }
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
@@ -162,6 +162,13 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
         "create_response",
         "create_completion",
         "create_chat_message",
+        "run_ag_ui",
+        "stream_langgraph_run",
+        "stream_stateless_run",
+        "wait_for_langgraph_run",
+        "wait_for_stateless_run",
+        "create_langgraph_run",
+        "create_stateless_run",
     ]
     .contains(&id)
     {
@@ -204,7 +211,7 @@ fn codes_of(operation: &mut Operation, is_open: bool) -> BTreeSet<&'static str> 
 /// Adds a response for each status of a problem.
 fn describe_problems(operation: &mut Operation, is_open: bool) {
     let is_of_openai = has_tag(operation, OPENAI);
-    let is_of_ai_sdk = has_tag(operation, AI_SDK);
+    let is_of_page = is_of_page(operation);
     let codes = codes_of(operation, is_open);
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in codes.into_iter().filter_map(Code::find) {
@@ -219,7 +226,7 @@ fn describe_problems(operation: &mut Operation, is_open: bool) {
     for (status, codes) in by_status {
         let content = if is_of_openai {
             ("application/json", RefOr::from(Ref::from_schema_name("OpenAiError")))
-        } else if is_of_ai_sdk {
+        } else if is_of_page {
             (
                 TEXT,
                 RefOr::from(Schema::from(ObjectBuilder::new().schema_type(Type::String))),
@@ -229,6 +236,10 @@ fn describe_problems(operation: &mut Operation, is_open: bool) {
         };
         responses.insert(status.to_string(), problem(status, &codes, content).into());
     }
+}
+
+fn is_of_page(operation: &Operation) -> bool {
+    OF_PAGES.iter().any(|tag| has_tag(operation, tag))
 }
 
 fn has_tag(operation: &Operation, tag: &str) -> bool {

@@ -39,6 +39,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
         (name = "openai", description = "The routes for the clients of OpenAI. Errors have OpenAI's form."),
         (name = "ai_sdk", description = "The routes for AI SDK UI. Errors are texts, which pages show."),
+        (name = "langgraph", description = "The routes for LangGraph's clients. Errors are texts."),
+        (name = "ag_ui", description = "The route for AG-UI. Errors before the stream are texts."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
         (name = "service", description = "Who calls, what the service has, and what changes."),
         (name = "console", description = "The login of a browser to the console."),

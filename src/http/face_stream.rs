@@ -25,6 +25,9 @@ const LOST_EVENTS: &str = "some events are no longer kept";
 
 /// Writes the events of a run as frames of a protocol.
 pub(super) trait FrameWriter: Send + 'static {
+    /// The last frame of a stream.
+    const LAST: &'static [u8] = DONE;
+
     /// Writes the frames of an event, of which there may be none.
     fn write(&mut self, event: &RunEvent, frames: &mut Vec<u8>);
 
@@ -42,35 +45,31 @@ pub(super) fn respond(
     counted: Option<TenantShare>,
     writer: impl FrameWriter,
 ) -> Response {
-    let reader = Reader {
-        call: call.clone(),
-        events,
-        caller,
-        writer,
-        first,
-        last: 0,
-        _counted: counted,
-    };
+    let reader = Reader::new(call.clone(), first, events, caller, counted, writer);
     event_stream(call, reader)
 }
 
 /// Makes the response of frames that are known already.
-pub(super) fn respond_with(mut frames: Vec<u8>) -> Response {
-    frames.extend_from_slice(DONE);
-    event_stream::respond(stream::once(async { Bytes::from(frames) }))
+pub(super) fn respond_with(frames: Bytes) -> Response {
+    event_stream::respond(stream::once(async { frames }))
 }
 
 /// Writes a frame. `name` is the type of its event.
-pub(super) fn write_frame<T: Serialize>(frames: &mut Vec<u8>, run_id: RunId, name: Option<&str>, data: &T) {
+pub(super) fn write_frame<T: Serialize>(
+    frames: &mut Vec<u8>,
+    run_id: impl Into<Option<RunId>>,
+    name: Option<&str>,
+    data: &T,
+) {
     if let Some(name) = name {
         frames.extend([b"event: ", name.as_bytes(), b"\n"].concat());
     }
     frames.extend_from_slice(b"data: ");
-    write_data(frames, run_id, |frame| serde_json::to_writer(frame, data));
+    write_data(frames, run_id.into(), |frame| serde_json::to_writer(frame, data));
 }
 
 /// The reader of a stream.
-struct Reader<W> {
+pub(super) struct Reader<W> {
     call: Call,
     events: Follower,
     /// The guard of the caller, if the stream is the response to the request for the run.
@@ -108,6 +107,26 @@ impl<W: FrameWriter> FrameReader for Reader<W> {
 }
 
 impl<W: FrameWriter> Reader<W> {
+    /// Makes a reader. `first` is the first event, if that was read already.
+    pub(super) fn new(
+        call: Call,
+        first: Option<Arc<RunEvent>>,
+        events: Follower,
+        caller: Option<CallerGuard>,
+        counted: Option<TenantShare>,
+        writer: W,
+    ) -> Self {
+        Self {
+            call,
+            events,
+            caller,
+            writer,
+            first,
+            last: 0,
+            _counted: counted,
+        }
+    }
+
     /// Reads the next event, and writes its frames. Returns whether nothing follows.
     async fn read(&mut self, frames: &mut Vec<u8>) -> bool {
         let followed = match self.first.take() {
@@ -129,7 +148,7 @@ impl<W: FrameWriter> Reader<W> {
                 self.writer.write(&event, frames);
                 let is_last = event.payload.is_terminal();
                 if is_last {
-                    frames.extend_from_slice(DONE);
+                    frames.extend_from_slice(W::LAST);
                 }
                 is_last
             }
@@ -144,7 +163,7 @@ impl<W: FrameWriter> Reader<W> {
     fn write_dropped(&mut self, reason: &str, frames: &mut Vec<u8>) {
         let message = format!("the stream ends before the response, which may still be completed: {reason}");
         self.writer.write_dropped(self.events.run_id(), &message, frames);
-        frames.extend_from_slice(DONE);
+        frames.extend_from_slice(W::LAST);
     }
 }
 

@@ -147,19 +147,23 @@ fn encode(event: &RunEvent) -> Bytes {
     let mut frame = Vec::with_capacity(event_weight(&event.payload));
     // A vector takes all that is written.
     let _ = write!(frame, "id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
-    write_data(&mut frame, event.run_id, |frame| write_event(frame, event));
+    write_data(&mut frame, Some(event.run_id), |frame| write_event(frame, event));
     frame.into_boxed_slice().into()
 }
 
 /// Ends a frame with data as JSON. JSON has no line breaks, so it is one line.
 pub(super) fn write_data(
     frame: &mut Vec<u8>,
-    run_id: RunId,
+    run_id: Option<RunId>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
 ) {
     let begun = frame.len();
     if let Err(error) = write(frame) {
-        tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
+        tracing::error!(
+            error = error.to_string(),
+            run_id = run_id.map(display),
+            "event can't be encoded"
+        );
         frame.truncate(begun);
         frame.extend_from_slice(b"{}");
     }

@@ -143,26 +143,36 @@ impl RequestName {
         let document = serde_json::from_slice::<Value>(body);
         let canonical = document.and_then(|document| canonical_bytes(&document));
         let body = canonical.as_deref().unwrap_or(body);
-        let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
-        // Methods, paths and headers contain no line breaks, so different requests never have the
-        // same four parts.
-        for part in [
-            self.method.as_str().as_bytes(),
-            b"\n",
-            self.path.as_bytes(),
-            b"\n",
-            self.thread.as_slice(),
-            b"\n",
-            body,
-        ] {
-            hasher.update(part);
-        }
+        let head = [self.method.as_str().as_bytes(), self.path.as_bytes(), &self.thread];
         RequestKey {
             key: self.key,
-            digest: Hash::from(*hasher.finalize().as_bytes()),
+            digest: digest_of(head, body),
             valid_until: None,
         }
     }
+}
+
+/// Makes the key of a request that its own body names, within a space of names.
+pub(super) fn named_by_body(space: &str, [agent, thread, run]: [&str; 3], body: &Value) -> RequestKey {
+    let body = canonical_bytes(body).unwrap_or_default();
+    let name = digest_of([space.as_bytes(), agent.as_bytes(), thread.as_bytes()], run.as_bytes());
+    RequestKey {
+        key: format!("{space}:{name}"),
+        digest: digest_of([space.as_bytes(), b"", b""], &body),
+        valid_until: None,
+    }
+}
+
+/// Hashes a request. No part of its head contains a line break, so different requests never have
+/// the same four parts.
+fn digest_of(head: [&[u8]; 3], body: &[u8]) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
+    for part in head {
+        hasher.update(part);
+        hasher.update(b"\n");
+    }
+    hasher.update(body);
+    Hash::from(*hasher.finalize().as_bytes())
 }
 
 #[cfg(test)]

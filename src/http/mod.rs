@@ -8,6 +8,7 @@
 mod router;
 mod server;
 
+mod ag_ui;
 mod agents;
 mod ai_sdk;
 mod approvals;
@@ -17,6 +18,7 @@ mod deliveries;
 mod docs;
 mod guides;
 mod health;
+mod langgraph;
 mod mcp;
 mod me;
 mod openai;
@@ -37,7 +39,9 @@ mod pretty;
 mod readiness;
 mod state;
 
-mod ai_sdk_errors;
+mod chat_history;
+mod chat_start;
+mod chat_thread;
 mod checks;
 mod codes;
 mod compression;
@@ -51,6 +55,7 @@ mod described;
 mod described_parameters;
 mod described_schemas;
 mod event_stream;
+mod face_errors;
 mod face_stream;
 mod file_problems;
 mod frames;

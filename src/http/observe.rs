@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use tracing::Instrument as _;
 use tracing::field::{Empty, display};
 
-use super::ai_sdk_errors::{is_ai_sdk_path, write_text};
 use super::auth::Call;
+use super::face_errors::{is_of_page, write_text};
 use super::openai_errors::{is_openai_path, mark_duration, status_of, write_error};
 use super::problem::Problem;
 use values::ids::{IdSource, RunId};
@@ -85,7 +85,7 @@ fn finish(line: &Line, path: &str, mut response: Response) -> Response {
             let has_started = response.extensions().get::<StartedRun>().is_some();
             write_error(&mut response, &problem, path, has_started);
         }
-        Some(problem) if is_ai_sdk_path(path) => write_text(&mut response, &problem),
+        Some(problem) if is_of_page(path) => write_text(&mut response, &problem),
         Some(problem) => write_problem(&mut response, problem, path, &line.request_id),
         None => (),
     }

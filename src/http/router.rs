@@ -35,8 +35,8 @@ use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::Api;
 use super::{
-    agents, ai_sdk, approvals, changes, console, deliveries, guides, health, mcp, me, openai, runs, service, sessions,
-    threads,
+    ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, openai, runs,
+    service, sessions, threads,
 };
 use crate::run::RunContext;
 use store::keys::Scope;
@@ -204,6 +204,13 @@ parts! {
     running(Some(Scope::RunsWrite)):
         runs::create::create_run,
         runs::answers::answer_run,
+        ag_ui::run::run_ag_ui,
+        langgraph::start::stream_langgraph_run,
+        langgraph::start::stream_stateless_run,
+        langgraph::start::wait_for_langgraph_run,
+        langgraph::start::wait_for_stateless_run,
+        langgraph::start::create_langgraph_run,
+        langgraph::start::create_stateless_run,
         ai_sdk::chat::create_chat_message,
         openai::responses::create_response,
         openai::chat::create_completion;
@@ -214,6 +221,8 @@ parts! {
         runs::events::follow_run,
         changes::follow_changes,
         ai_sdk::resume::resume_chat,
+        langgraph::runs::join_langgraph_run,
+        langgraph::runs::follow_langgraph_run,
         openai::response_by_id::get_response;
 
     writing(Some(Scope::RunsWrite)):
@@ -232,6 +241,10 @@ parts! {
         threads::files::change_thread_files,
         deliveries::redeliver,
         ai_sdk::stop::stop_chat,
+        langgraph::threads::create_langgraph_thread,
+        langgraph::threads::patch_langgraph_thread,
+        langgraph::threads::delete_langgraph_thread,
+        langgraph::cancel::cancel_langgraph_run,
         openai::response_by_id::cancel_response,
         openai::response_by_id::delete_response,
         openai::conversations::create_conversation,
@@ -254,11 +267,23 @@ parts! {
         deliveries::get_delivery,
         agents::list_agents,
         agents::get_agent,
-        service::get_service;
+        service::get_service,
+        langgraph::assistants::get_langgraph_info,
+        langgraph::assistants::list_assistants,
+        langgraph::assistants::get_assistant,
+        langgraph::assistants::get_assistant_schemas,
+        langgraph::threads::list_langgraph_threads,
+        langgraph::runs::list_langgraph_runs,
+        langgraph::runs::get_langgraph_run;
 
     /// Routes that count their bytes themselves while they read.
     streaming(Some(Scope::SessionsRead)):
         ai_sdk::messages::list_chat_messages,
+        langgraph::threads::get_langgraph_thread,
+        langgraph::states::get_thread_state,
+        langgraph::states::get_checkpoint_state,
+        langgraph::states::get_state_at,
+        langgraph::states::list_thread_history,
         approvals::list_approvals,
         runs::show::list_steps,
         sessions::show::get_session,

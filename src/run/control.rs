@@ -94,6 +94,18 @@ pub async fn end_run(
     Ok(ended.map_or(run, |ended| ended.summary.clone()))
 }
 
+/// Waits a few seconds for the end of a run of this process, if somebody has stopped or cancelled
+/// it. Returns whether that is so.
+pub async fn await_ending(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId) -> Result<bool, Refusal> {
+    let active = ctx.process.active.find(tenant, run_id);
+    let is_ending = active.is_some_and(|active| active.is_ending());
+    if is_ending {
+        let ended = timeout(END_PATIENCE, end_of(ctx, tenant, run_id)).await;
+        ended.unwrap_or(Ok(None))?;
+    }
+    Ok(is_ending)
+}
+
 /// Adds a message that the model receives at the run's next step. If the key is repeated,
 /// returns the status of the first message.
 pub async fn steer_run(

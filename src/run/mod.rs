@@ -66,7 +66,7 @@ mod rewrite;
 pub use self::accept::replay;
 pub use self::context::settings;
 pub use self::context::{ProcessState, RunContext, check_key};
-pub use self::control::{ControlOutcome, control_run, end_run, steer_run};
+pub use self::control::{ControlOutcome, await_ending, control_run, end_run, steer_run};
 pub use self::deliveries::{Redelivered, redeliver};
 pub use self::handle::{CallerGuard, RunHandle};
 pub use self::hide::hide_run;

@@ -47,6 +47,15 @@ export class Model {
     return completion;
   }
 
+  /** Plays a whole completion. Returns the conversation that the model has read. */
+  async play(words, ...calls) {
+    const reply = await this.next();
+    if (words) reply.write(words);
+    for (const [name, args] of calls) reply.call(name, args);
+    reply.end();
+    return reply.talk;
+  }
+
   /** Checks that tests have taken all requests. */
   check() {
     const left = this.#requests.splice(0);

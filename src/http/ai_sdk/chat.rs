@@ -7,24 +7,21 @@ use tracing::field::display;
 use super::body::AiSdkObject;
 use super::chat_request::prepare;
 use super::chat_stream::respond;
-use super::chat_thread::ChatThread;
 use crate::http::auth::Call;
-use crate::http::checks::check_agent_name;
-use crate::http::codes::ProblemCode;
-use crate::http::faces::ai_sdk::{ChatRequest, ChunkWriter};
+use crate::http::chat_start::{Envelope, Way, check_agent, make_way, start, take_grace};
+use crate::http::chat_thread::ChatThread;
+use crate::http::faces::ai_sdk::ChatRequest;
+use crate::http::faces::chat::ChunkWriter;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
-use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::START_PROBLEMS;
-use crate::run::{self, OnDisconnect, ReaderGrace, RunHandle, RunRequest, offered_lookup};
-use agent::definition::DurabilityChoice;
+use crate::run::{OnDisconnect, RunHandle};
+use agent::record::RunControl;
 use tasks::off_thread::by_size;
 use values::ids::RunId;
 use values::json::Object;
-
-/// How long a run goes on without any reader, in seconds, unless the request says something else.
-const GRACE: u32 = 15;
 
 /// Answers the last message of a page, or goes on after its answers to open calls, as `useChat` of
 /// the AI SDK asks for it.
@@ -63,21 +60,26 @@ pub(in crate::http) async fn create_chat_message(
         return followed(call.clone(), handle, turn);
     }
     check_agent(&call, &agent).await?;
-    let (turn, request) = Box::pin(prepare(&thread, read)).await?;
-    let request = RunRequest {
-        agent: Some(agent),
+    // Refuses a message that makes no sense before it interrupts anything.
+    let mut prepared = Box::pin(prepare(&thread, &read)).await?;
+    if prepared.interrupts {
+        match make_way(&thread, key.as_ref(), RunControl::Stop).await? {
+            Way::Free => (),
+            Way::Cleared => prepared = Box::pin(prepare(&thread, &read)).await?,
+            Way::Known(handle) => return followed(call.clone(), handle, None),
+        }
+    }
+    let envelope = Envelope {
+        agent,
         thread: Some(thread.name.clone()),
-        idempotency: key,
-        durability: Some(DurabilityChoice::Step),
+        key,
         on_disconnect: OnDisconnect::Continue,
         reader_grace,
-        limits: call.run_limits(),
         request_id,
-        ..request
     };
-    let started = run::start_new(&call.api.runs, call.tenant.clone(), request).await;
+    let started = start(&call, envelope, prepared.request).await;
     let handle = started.map_err(|refusal| call.problem(refusal))?;
-    followed(call.clone(), handle, turn)
+    followed(call.clone(), handle, prepared.turn)
 }
 
 /// Follows a run. `turn` is the first run of its turn, if an earlier run has begun it.
@@ -91,29 +93,4 @@ fn followed(call: Call, handle: RunHandle, turn: Option<RunId>) -> Result<Respon
     response.extensions_mut().insert(StartedRun(run_id));
     mark_replay(&mut response, is_replay);
     Ok(response)
-}
-
-/// Refuses an agent that does not exist, before a message for it interrupts another one.
-async fn check_agent(call: &Call, name: &str) -> Result<(), Problem> {
-    check_agent_name(name, "agent")?;
-    let found = offered_lookup(&call.api.runs, &call.tenant, &call.run_limits(), name).await?;
-    let missing = || Problem::new(ProblemCode::AgentNotFound, format!("there is no agent named {name:?}"));
-    found.map(|_| ()).ok_or_else(missing)
-}
-
-/// Takes how the run ends without a reader.
-fn take_grace(mut query: QueryParameters) -> Result<Option<ReaderGrace>, Problem> {
-    let on_disconnect = match query.text("on_disconnect")?.as_deref() {
-        None | Some("stop") => OnDisconnect::Stop,
-        Some("cancel") => OnDisconnect::Cancel,
-        Some("continue") => OnDisconnect::Continue,
-        Some(_) => return Err(invalid("on_disconnect", "none of `stop`, `cancel` and `continue`")),
-    };
-    // Other parameters are the page's own, like unknown fields of the body.
-    let grace = query.number::<u32>("grace_seconds")?.unwrap_or(GRACE);
-    if !(1..=ReaderGrace::MAX_SECONDS).contains(&grace) {
-        let words = format!("not between 1 and {}", ReaderGrace::MAX_SECONDS);
-        return Err(invalid("grace_seconds", words));
-    }
-    Ok(ReaderGrace::new(on_disconnect, grace))
 }

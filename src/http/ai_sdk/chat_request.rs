@@ -1,46 +1,34 @@
 //! What a page asks for, as the request for a run.
 
-use super::chat_thread::ChatThread;
+use crate::http::chat_start::{answer_request, message_request};
+use crate::http::chat_thread::ChatThread;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::ai_sdk::{
-    ChatEcho, ChatRequest, PageMessage, answers_to, is_greeting, new_messages, nothing_new,
-};
+use crate::http::faces::ai_sdk::{ChatRequest, PageMessage, answers_to, is_greeting, new_messages, nothing_new};
 use crate::http::problem::Problem;
-use crate::run::{InputMessage, RunRequest, ThreadFrom};
-use agent::answers::Answers;
-use agent::record::RunMode;
-use store::queue::IfBusy;
+use crate::run::{InputMessage, RunRequest};
 use values::ids::{RunId, SessionId};
 
-/// Makes the request for a run. Also returns the first run of the turn that it goes on with.
-pub(super) async fn prepare(
-    thread: &ChatThread<'_>,
-    read: ChatRequest,
-) -> Result<(Option<RunId>, RunRequest), Problem> {
+/// A request for a run.
+pub(super) struct Prepared {
+    pub(super) request: RunRequest,
+    /// The first run of the turn that it goes on with.
+    pub(super) turn: Option<RunId>,
+    /// Whether it has a message of the user, which interrupts the run at work.
+    pub(super) interrupts: bool,
+}
+
+/// Makes the request for a run. The turn at work may be the one to go on from, so only its end
+/// shows the base.
+pub(super) async fn prepare(thread: &ChatThread<'_>, read: &ChatRequest) -> Result<Prepared, Problem> {
     match read.messages.last() {
         Some(last) if last.is_of_agent() => answer(thread, last).await,
         Some(last) if last.is_of_user() => {
-            if let Some(active) = thread.active_run().await? {
-                // Refuses a message that makes no sense before it interrupts anything. The turn at
-                // work may be the one to go on from, so only its end shows the base.
-                start_of(thread, &read).await?;
-                thread.stop(&active).await?;
-            }
-            let (base, input) = start_of(thread, &read).await?;
-            let request = RunRequest {
-                thread_from: Some(ThreadFrom { session_id: base }),
-                if_busy: IfBusy::Interrupt,
-                echo: Some(ChatEcho::of_request(&input)),
-                input,
-                // The user goes on without an answer, perhaps once more.
-                answers: Answers {
-                    deny_open: true,
-                    is_fork: true,
-                    ..Answers::default()
-                },
-                ..RunRequest::new(RunMode::Stream)
-            };
-            Ok((None, request))
+            let (base, input) = start_of(thread, read).await?;
+            Ok(Prepared {
+                request: message_request(base, input),
+                turn: None,
+                interrupts: true,
+            })
         }
         _ => Err(Problem::invalid_field(
             "/messages",
@@ -73,7 +61,7 @@ async fn base_of(thread: &ChatThread<'_>, messages: &[PageMessage]) -> Result<Op
         if is_greeting(messages, index) {
             break;
         }
-        let turn = thread.turn_end(&message.id).await?;
+        let turn = thread.turn_end(message.run_id()).await?;
         if let Some(session_id) = turn.ok_or_else(|| unknown_message(message))?.session_id {
             return Ok(Some((index, session_id)));
         }
@@ -91,24 +79,22 @@ async fn before_last(thread: &ChatThread<'_>, last: &PageMessage) -> Result<Opti
 }
 
 /// Makes the request that answers the open calls of a message.
-async fn answer(thread: &ChatThread<'_>, last: &PageMessage) -> Result<(Option<RunId>, RunRequest), Problem> {
-    let turn = thread.turn_end(&last.id).await?.ok_or_else(|| unknown_message(last))?;
+async fn answer(thread: &ChatThread<'_>, last: &PageMessage) -> Result<Prepared, Problem> {
+    let turn = thread
+        .turn_end(last.run_id())
+        .await?
+        .ok_or_else(|| unknown_message(last))?;
     let open = match turn.session_id {
         Some(session_id) => thread.open_calls(session_id).await?,
         None => None,
     };
     let (step_id, open_calls) = open.ok_or_else(|| nothing_new(last))?;
-    let answers = Answers {
-        answers: answers_to(last, (step_id, &open_calls))?,
-        ..Answers::default()
-    };
-    let request = RunRequest {
-        base_session_id: turn.session_id,
-        echo: Some(ChatEcho::of_request(&[])),
-        answers,
-        ..RunRequest::new(RunMode::Stream)
-    };
-    Ok((Some(turn.first_run), request))
+    let answers = answers_to(last, (step_id, &open_calls))?;
+    Ok(Prepared {
+        request: answer_request(turn.session_id, answers, Vec::new()),
+        turn: Some(turn.first_run),
+        interrupts: false,
+    })
 }
 
 fn unknown_message(message: &PageMessage) -> Problem {

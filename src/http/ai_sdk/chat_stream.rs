@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use crate::http::auth::Call;
 use crate::http::face_stream::{self, FrameWriter, write_frame};
-use crate::http::faces::ai_sdk::ChunkWriter;
+use crate::http::faces::chat::ChunkWriter;
 use crate::run::CallerGuard;
 use crate::run::read::Follower;
 use agent::record::RunEvent;

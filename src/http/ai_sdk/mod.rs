@@ -4,7 +4,6 @@
 mod body;
 mod chat_request;
 mod chat_stream;
-mod chat_thread;
 
 pub(super) mod chat;
 pub(super) mod messages;

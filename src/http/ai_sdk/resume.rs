@@ -4,10 +4,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 
 use super::chat_stream::respond;
-use super::chat_thread::ChatThread;
 use crate::http::auth::Call;
+use crate::http::chat_thread::ChatThread;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::ai_sdk::ChunkWriter;
+use crate::http::faces::chat::ChunkWriter;
 use crate::http::guards::within;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
@@ -25,7 +25,7 @@ use crate::run::read::follow;
 ), extensions(("x-problems" = json!([ProblemCode::TooManyReaders]))))]
 pub(in crate::http) async fn resume_chat(call: Call, path: PathParameters) -> Result<Response, Problem> {
     let nothing = || Ok(StatusCode::NO_CONTENT.into_response());
-    let Some(thread) = ChatThread::in_path(&call, &path) else {
+    let Some(thread) = ChatThread::in_path(&call, &path, "chat_id") else {
         return nothing();
     };
     let Some(active) = thread.active_run().await? else {

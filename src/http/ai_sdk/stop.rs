@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 
-use super::chat_thread::ChatThread;
 use crate::http::auth::Call;
+use crate::http::chat_thread::ChatThread;
 use crate::http::codes::ProblemCode;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
@@ -17,7 +17,7 @@ use crate::http::problem::Problem;
     (status = 204, description = "The agent ends soon, or nothing was at work"),
 ), extensions(("x-problems" = json!([ProblemCode::RunUnreachable]))))]
 pub(in crate::http) async fn stop_chat(call: Call, path: PathParameters) -> Result<StatusCode, Problem> {
-    if let Some(thread) = ChatThread::in_path(&call, &path)
+    if let Some(thread) = ChatThread::in_path(&call, &path, "chat_id")
         && let Some(active) = thread.active_run().await?
     {
         Box::pin(thread.stop(&active)).await?;

@@ -44,7 +44,8 @@ groups! {
     "Start": "agents.md" "sessions.md" "threads.md" "models.md" "console.md";
     "Tools": "tools.md" "http-tools.md" "mcp.md" "files.md" "environments.md" "sandbox.md" "sandbox-network.md";
     "Use": "approvals.md" "subagents.md" "hooks.md" "webhook-hook.md" "webhooks.md" "budgets.md" "compaction.md"
-        "openai.md" "ai-sdk.md" "mcp-server.md";
+        "openai.md" "ai-sdk.md" "ag-ui.md" "langgraph.md"
+        "mcp-server.md";
     "Operate": "configuration.md" "operations.md" "commands.md" "deployment.md" "scaling.md" "benchmarks.md";
     "Reference": "api.md" "events.md" "problems.md" "guarantees.md";
 }

@@ -11,7 +11,7 @@ use super::body::OpenAiObject;
 use super::finished::{after_start, ended, stored_messages};
 use super::start::{Envelope, counted, start};
 use crate::http::auth::Call;
-use crate::http::face_stream::{self, FrameWriter, write_frame};
+use crate::http::face_stream::{self, DONE, FrameWriter, write_frame};
 use crate::http::faces::openai::chat::{ChatCompletion, ChatReader};
 use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::request::{CreateChat, arrange};
@@ -126,7 +126,8 @@ async fn replayed(call: &Call, run_id: RunId, reader: ChatReader) -> Result<Resp
             write_frame(&mut frames, run_id, None, &chunk);
         }
     }
-    Ok(face_stream::respond_with(frames))
+    frames.extend_from_slice(DONE);
+    Ok(face_stream::respond_with(frames.into()))
 }
 
 /// Waits for the end of a run.

@@ -82,7 +82,8 @@ pub(super) async fn replay(call: Call, run_id: RunId, after: Option<u64>) -> Res
         return Err(invalid("starting_after", words));
     }
     let messages = stored_messages(&call, run_id).await?.ok_or_else(missing)?;
-    Ok(face_stream::respond_with(stored_frames(&messages, &settings_of(&call))))
+    let frames = stored_frames(&messages, &settings_of(&call));
+    Ok(face_stream::respond_with(frames.into()))
 }
 
 /// Ends a response at once.

@@ -1,6 +1,6 @@
 //! Writes the events of a response as frames.
 
-use crate::http::face_stream::{FrameWriter, write_frame};
+use crate::http::face_stream::{DONE, FrameWriter, write_frame};
 use crate::http::faces::openai::echo::Echo;
 use crate::http::faces::openai::failure::Failure;
 use crate::http::faces::openai::response::{ResponseSettings, ResponseStream, WireEvent, stream_of_stored};
@@ -33,6 +33,7 @@ pub(super) fn stored_frames(messages: &RunMessages, settings: &ResponseSettings)
     for event in stream_of_stored(record, &turn, &echo, settings) {
         write_event(&mut frames, record.summary.run_id, &event);
     }
+    frames.extend_from_slice(DONE);
     frames
 }
 

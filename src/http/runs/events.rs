@@ -193,6 +193,6 @@ fn dropped_frame(run_id: RunId, reason: &'static str, after: u64) -> Bytes {
         data: Dropped { reason, after },
     };
     let mut frame = format!("event: {DROPPED}\ndata: ").into_bytes();
-    write_data(&mut frame, run_id, |frame| serde_json::to_writer(frame, &notice));
+    write_data(&mut frame, Some(run_id), |frame| serde_json::to_writer(frame, &notice));
     frame.into()
 }

@@ -134,6 +134,11 @@ impl ActiveRun {
         }
     }
 
+    /// Returns whether somebody has stopped or cancelled the run.
+    pub(in crate::run) fn is_ending(&self) -> bool {
+        self.stop.is_cancelled() || self.cancellation.is_cancelled()
+    }
+
     /// Records that a reader of the events is there, or was until now.
     pub(in crate::run) fn note_reader(&self) {
         *self.read_at.lock() = Instant::now();

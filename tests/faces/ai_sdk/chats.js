@@ -2,10 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { Service } from '../../console/service.js';
-import { Browser } from '../browser.js';
-import { Model } from '../model.js';
-import { talkOf } from '../talk.js';
+import { start as startAll, Threads, until } from '../threads.js';
 
 const PAGE = fileURLToPath(new URL('page.jsx', import.meta.url));
 /** An agent with a tool of the service, one that needs an approval, and one of the page. */
@@ -19,45 +16,20 @@ const AGENT = {
 
 /** The line of a message without words and calls. */
 const EMPTY = 'assistant: ';
-/** How long something may take on a machine with much other work. */
-const PATIENCE = 30_000;
 
 /** Starts a model, a service that uses it, and a browser whose pages may call the service. */
 export async function start() {
-  const model = await Model.start();
-  const browser = await Browser.start(PAGE);
-  const service = await startService(model, browser);
-  const chats = new Chats(service, browser);
-  const check = async () => {
-    await browser.check();
-    model.check();
-  };
-  const end = async () => {
-    await browser.stop();
-    await service.end();
-    model.stop();
-  };
-  return { model, browser, service, chats, check, end };
-}
-
-/** Starts a service with more settings. */
-export function startService(model, { origin }, settings = {}) {
-  return Service.start(model.url, [], {
-    AGENT_RUNTIME__HTTP__ALLOWED_ORIGINS: JSON.stringify([origin]), AGENT_RUNTIME__QUEUE__LEASE: '2s', ...settings,
-  });
+  const all = await startAll(PAGE);
+  return { ...all, chats: new Chats(all.service, all.browser) };
 }
 
 /** The chats of a service. A key makes them those of its tenant. */
-export class Chats {
-  #service;
+export class Chats extends Threads {
   #browser;
-  #key;
-  #count = 0;
 
   constructor(service, browser, key) {
-    this.#service = service;
+    super(service, key);
     this.#browser = browser;
-    this.#key = key;
   }
 
   async makeAgent() {
@@ -65,32 +37,13 @@ export class Chats {
     assert.equal(status, 200);
   }
 
-  /** Returns the id of a chat that does not exist yet. */
-  newId() {
-    return `chat-${++this.#count}`;
-  }
-
   /** Opens the page of a chat. `query` goes to the service, and `no` to the page. */
   async open(id = this.newId(), { query = '', no = '' } = {}) {
-    const api = `${this.#service.url}/v1/ai-sdk/assistant/chat${query}`;
-    const parameters = new URLSearchParams({ api, id, no, ...this.#key && { key: this.#key } });
+    const api = `${this.url}/v1/ai-sdk/assistant/chat${query}`;
+    const parameters = new URLSearchParams({ api, id, no, ...this.key && { key: this.key } });
     const chat = new Chat(this, await this.#browser.newPage(), id, !no.includes('resume'));
     await chat.load((page) => page.goto(`${this.#browser.origin}/?${parameters}`));
     return chat;
-  }
-
-  /** Sends a request. */
-  send(method, path, body) {
-    const headers = { 'content-type': 'application/json', ...this.#key && { authorization: `Bearer ${this.#key}` } };
-    return fetch(this.#service.url + path, { method, headers, body: body && JSON.stringify(body) });
-  }
-
-  /** Reads a resource that must exist. */
-  async read(path) {
-    const response = await this.send('GET', path);
-    const text = await response.text();
-    assert(response.ok, `GET ${path}: ${response.status} ${text}`);
-    return JSON.parse(text);
   }
 
   /** Sends messages of a chat, as a page does. */
@@ -112,40 +65,6 @@ export class Chats {
   /** Returns the history of a chat, as a page loads it. */
   history(id) {
     return this.read(`/v1/ai-sdk/assistant/chat/${id}/messages`);
-  }
-
-  /** Returns the runs of a chat, the newest first. */
-  async runs(id) {
-    const { data } = await this.read(`/v1/runs?thread=${id}`);
-    return data.map((run) => ({ id: run.run_id, status: run.status }));
-  }
-
-  /** Waits until no run is in progress. */
-  async rest() {
-    for (const status of ['queued', 'running']) {
-      await until(`no run is ${status}`, async () => !(await this.read(`/v1/runs?status=${status}`)).data.length);
-    }
-  }
-
-  /** Waits until the newest run of a chat has a status. */
-  until(id, status) {
-    return until(`${id} is ${status}`, async () => (await this.runs(id))[0]?.status === status);
-  }
-
-  /** Returns the session of a chat. */
-  async session(id) {
-    const { session_id: session } = await this.read(`/v1/threads/${id}`);
-    return this.read(`/v1/sessions/${session}?include=`);
-  }
-
-  /** Returns the messages that a session has. */
-  async talk(session) {
-    return talkOf((await this.read(`/v1/sessions/${session}/messages`)).data);
-  }
-
-  /** Returns the messages that the session of a chat has. */
-  async stored(id) {
-    return talkOf((await this.read(`/v1/threads/${id}/messages`)).data);
   }
 }
 
@@ -239,14 +158,6 @@ class Chat {
 
 /** Returns a message of a user. */
 export const user = (text, id = text) => ({ id, role: 'user', parts: [{ type: 'text', text }] });
-
-/** Waits until a condition holds, and reports another value if it never does. */
-export async function until(what, holds, state = () => undefined) {
-  for (const deadline = Date.now() + PATIENCE; !await holds();) {
-    assert(Date.now() < deadline, `${what}: never; ${JSON.stringify(await state())}`);
-    await new Promise((resolve) => { setTimeout(resolve, 20); });
-  }
-}
 
 /** Returns a message as a line: its texts, reasoning in brackets, and its calls. */
 const lineOf = ({ role, parts }) => `${role}: ${parts.map(wordsOf).filter(Boolean).join(' | ')}`;

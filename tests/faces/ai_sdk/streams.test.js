@@ -1,15 +1,11 @@
 // Streams of a chat that break: pages that reload, stop or close, and services that are killed.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { after, afterEach, test } from 'node:test';
-import { promisify } from 'node:util';
-import { Chats, start, startService } from './chats.js';
+import { withoutReplicas, withReplicas } from '../threads.js';
+import { Chats, start } from './chats.js';
 
 const LIMIT = { timeout: 60_000 };
-const SERVER = process.env.AGENT_RUNTIME_TEST_POSTGRES_URL;
-const IS_REQUIRED = process.env.AGENT_RUNTIME_TEST_REQUIRE_SERVERS !== undefined;
 
 const { model, browser, service, chats, check, end } = await start();
 await chats.makeAgent();
@@ -197,26 +193,10 @@ test('the service is killed and started in a stream, and the page resumes', LIMI
   assert.deepEqual(await chats.stored(chat.id), await chat.talk());
 });
 
-const withPostgres = { ...LIMIT, skip: !SERVER && !IS_REQUIRED && 'AGENT_RUNTIME_TEST_POSTGRES_URL is not set' };
+const withPostgres = { ...LIMIT, skip: withoutReplicas };
 
 test('the worker is killed in a stream, and the words of the lost attempt disappear', withPostgres, async () => {
-  const name = `faces_${randomUUID().replaceAll('-', '')}`;
-  const query = (words) => promisify(execFile)('psql', [SERVER, '--quiet', '--command', words]);
-  await query(`create database ${name}`);
-  const store = new URL(SERVER);
-  store.pathname = `/${name}`;
-  const replicas = [];
-  try {
-    for (const role of ['api', 'worker']) {
-      const settings = { AGENT_RUNTIME__STORE__URL: store.href, AGENT_RUNTIME__QUEUE__ROLE: role };
-      replicas.push(await startService(model, browser, settings));
-    }
-    const [api, worker] = replicas;
-    await takeOver(new Chats(api, browser), worker);
-  } finally {
-    await Promise.all(replicas.map((replica) => replica.end()));
-    await query(`drop database ${name} with (force)`);
-  }
+  await withReplicas(model, browser, (api, worker) => takeOver(new Chats(api, browser), worker));
 });
 
 /** Kills the worker of a run that streams. */

@@ -52,6 +52,8 @@ pages! {
     agents_as_mcp_tools: "docs/mcp-server.md",
     clients_of_openai: "docs/openai.md",
     pages_with_ai_sdk: "docs/ai-sdk.md",
+    pages_with_ag_ui: "docs/ag-ui.md",
+    clients_of_langgraph: "docs/langgraph.md",
     console: "docs/console.md",
 }
 

@@ -28,6 +28,7 @@ macro_rules! on_every_store {
 }
 
 mod about;
+mod ag_ui;
 mod agents;
 mod ai_sdk;
 mod auth;
@@ -48,6 +49,7 @@ mod host;
 mod in_flight;
 mod json_body;
 mod json_errors;
+mod langgraph;
 pub(crate) mod mcp;
 mod observe;
 mod openai;

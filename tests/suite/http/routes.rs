@@ -30,7 +30,9 @@ impl Route {
                     operation: operation.clone(),
                 })
             });
-        let is_of_others = |route: &Self| ["openai", "ai_sdk"].contains(&route.operation["tags"][0].as_str().unwrap());
+        let is_of_others = |route: &Self| {
+            ["openai", "ai_sdk", "ag_ui", "langgraph"].contains(&route.operation["tags"][0].as_str().unwrap())
+        };
         let routes = routes.filter(|route| !is_of_others(route) && route.template != "/v1/changes");
         let routes: Vec<_> = routes.collect();
         assert!(routes.len() > 30, "{}", routes.len());

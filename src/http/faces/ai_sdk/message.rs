@@ -4,21 +4,19 @@
 
 use serde::Serialize;
 
-use super::chunk::{Chunk, RunMetadata, SubagentData};
-use super::request::CLIENT_ID;
-use crate::run::InputMessage;
+use crate::http::faces::chat::{Chunk, EchoMessage, RunMetadata, SubagentData};
 use values::ids::RunId;
-use values::json::{Object, Value};
-use values::message::{ContentPart, MediaSource, Message, Role};
+use values::json::Value;
+use values::message::{ContentPart, MediaSource};
 use values::usage::Usage;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::http) struct UiMessage {
     /// Names the message: a run, or what the page calls it.
-    pub(in crate::http) id: String,
+    id: String,
     /// The speaker: `user` or `assistant`.
-    pub(in crate::http) role: &'static str,
+    role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<RunMetadata>,
     parts: Vec<Part>,
@@ -103,40 +101,14 @@ struct Approval {
 }
 
 impl UiMessage {
-    /// Returns a stored message of the user, under the id that the page has given it.
-    pub(super) fn of_user(message: &Message) -> Self {
-        let id = client_id(&message.metadata);
-        Self::of_parts(
-            id.map_or_else(|| message.id.to_string(), str::to_owned),
-            &message.content,
-        )
-    }
-
-    /// Returns a message of the user that is new.
-    pub(super) fn of_input(message: &InputMessage) -> Self {
-        let id = client_id(&message.metadata).unwrap_or_default();
-        Self::of_parts(id.to_owned(), &message.content)
-    }
-
-    fn of_parts(id: String, content: &[ContentPart]) -> Self {
+    /// Makes a message of the user.
+    pub(in crate::http) fn of_user(message: EchoMessage) -> Self {
         Self {
-            id,
+            id: message.id,
             role: "user",
             metadata: None,
-            parts: content.iter().filter_map(user_part).collect(),
+            parts: message.content.iter().filter_map(user_part).collect(),
         }
-    }
-
-    /// Returns whether a stored message of the user has an id on the page.
-    pub(in crate::http) fn names(message: &Message, id: &str) -> bool {
-        let given = client_id(&message.metadata);
-        message.role == Role::User && (given == Some(id) || (given.is_none() && message.id.to_string() == id))
-    }
-
-    /// Removes the files.
-    pub(super) fn without_files(mut self) -> Self {
-        self.parts.retain(|part| !matches!(part, Part::File { .. }));
-        self
     }
 
     /// Makes a message of the agent without parts.
@@ -149,9 +121,9 @@ impl UiMessage {
         }
     }
 
-    /// Sets the last run of the turn.
-    pub(super) fn set_run(&mut self, run: RunMetadata) {
-        self.metadata = Some(run);
+    /// Sets the last run of the turn, if one has ended with it.
+    pub(super) fn set_run(&mut self, run: Option<RunMetadata>) {
+        self.metadata = run.or(self.metadata);
     }
 
     /// Returns whether it has no parts.
@@ -234,7 +206,7 @@ impl UiMessage {
                 call.state = ToolState::OutputError;
                 call.error_text = Some(error_text);
             }),
-            Chunk::ToolOutputDenied { tool_call_id } => {
+            Chunk::ToolOutputDenied { tool_call_id, .. } => {
                 self.set_call(&tool_call_id, |call| call.state = ToolState::OutputDenied);
             }
             _ => (),
@@ -279,9 +251,4 @@ fn user_part(part: &ContentPart) -> Option<Part> {
         ContentPart::Document(part) => file(&part.source, part.name.clone(), "application/pdf"),
         _ => None,
     }
-}
-
-/// Returns the id that the page has given a message.
-fn client_id(metadata: &Object) -> Option<&str> {
-    metadata.get(CLIENT_ID).and_then(Value::as_str)
 }

@@ -7,32 +7,23 @@
 //! ```text
 //! request.rs       the body ─▶ messages of the page
 //! reconcile.rs     messages of the page ─▶ what is new in them
-//! echo.rs          what is new, as the record of its run retains it
-//! writer.rs        a run, at work or stored ─▶ chunks (chunk.rs, parts_writer.rs)
 //! history.rs       a session ─▶ chunks ─▶ messages (message.rs)
 //! ```
 //!
-//! A stored message is folded from its chunks as a page folds them, so both have the same parts.
-
-mod chunk;
-
-mod parts_writer;
-mod writer;
+//! The chunks of a run are in `faces/chat`. A stored message is folded from its chunks as a page
+//! folds them, so both have the same parts.
 
 mod request;
 
 mod message;
 
-mod echo;
 mod history;
 mod reconcile;
 
 #[cfg(test)]
 mod tests;
 
-pub(in crate::http) use self::echo::ChatEcho;
 pub(in crate::http) use self::history::messages_of;
 pub(in crate::http) use self::message::UiMessage;
 pub(in crate::http) use self::reconcile::{answers_to, is_greeting, new_messages, nothing_new};
 pub(in crate::http) use self::request::{ChatRequest, PageMessage};
-pub(in crate::http) use self::writer::ChunkWriter;

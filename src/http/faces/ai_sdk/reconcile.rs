@@ -15,9 +15,9 @@
 
 use serde::Deserialize;
 
-use super::parts_writer::tool_call_id;
 use super::request::PageMessage;
 use crate::http::codes::ProblemCode;
+use crate::http::faces::chat::tool_call_id;
 use crate::http::problem::Problem;
 use crate::run::InputMessage;
 use agent::answers::{Answer, AnswerContent};

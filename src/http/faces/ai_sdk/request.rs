@@ -3,16 +3,16 @@
 
 use serde::Deserialize;
 
+use crate::http::faces::chat::page_metadata;
 use crate::http::faces::fields::{Fields, decode};
 use crate::http::input::{InputPart, check_part_with};
 use crate::http::problem::Problem;
 use crate::run::InputMessage;
 use agent::record::{ParseThreadNameError, ThreadName};
+use values::ids::RunId;
 use values::json::{Object, Value};
 use values::message::{ContentPart, MediaSource, Role};
 
-/// The key of a message's metadata with the id that the page has given it.
-pub(super) const CLIENT_ID: &str = "ui_message_id";
 /// The longest id of a message, in bytes.
 const MAX_ID: usize = 256;
 
@@ -109,6 +109,11 @@ impl PageMessage {
         self.role == "assistant"
     }
 
+    /// Returns the run that its id names.
+    pub(in crate::http) fn run_id(&self) -> Option<RunId> {
+        self.id.parse().ok()
+    }
+
     /// Makes a message for the run from one of the user: its texts and files.
     pub(super) fn input(&self) -> Result<InputMessage, Problem> {
         let parts = self.parts.iter().enumerate();
@@ -119,7 +124,7 @@ impl PageMessage {
             return Err(Problem::invalid_field(format!("{}/parts", self.pointer), words));
         }
         Ok(InputMessage {
-            metadata: Object::from_iter([(CLIENT_ID.to_owned(), Value::from(self.id.as_str()))]),
+            metadata: page_metadata(&self.id),
             ..InputMessage::of_user(content)
         })
     }

@@ -89,22 +89,7 @@ impl TurnReader {
                 steps.retain(|step| step.number as u64 <= step_count + 1);
                 Some(TurnChange::Resumed)
             }
-            RunEventPayload::Agent(AgentEvent::StepStarted {
-                step_number,
-                step_id,
-                left_open_by,
-                ..
-            }) => {
-                let count = steps.len();
-                steps.retain(|step| step.number < *step_number);
-                let is_again = steps.len() < count;
-                steps.push(TurnStep {
-                    left_open_by: *left_open_by,
-                    ..TurnStep::new(*step_id, *step_number)
-                });
-                Some(TurnChange::StepStarted { is_again })
-            }
-            RunEventPayload::Agent(event) => read_in_step(steps.last_mut()?, event),
+            RunEventPayload::Agent(event) => self.read_agent(event),
             payload => {
                 let record = payload.record()?;
                 // Nothing is stored of a step that has not ended.
@@ -112,6 +97,28 @@ impl TurnReader {
                 Some(TurnChange::Ended(record))
             }
         }
+    }
+
+    /// Reads the next event of an agent, of which the run may have several.
+    pub(in crate::http::faces) fn read_agent<'a>(&mut self, event: &'a AgentEvent) -> Option<TurnChange<'a>> {
+        let steps = &mut self.turn.steps;
+        let AgentEvent::StepStarted {
+            step_number,
+            step_id,
+            left_open_by,
+            ..
+        } = event
+        else {
+            return read_in_step(steps.last_mut()?, event);
+        };
+        let count = steps.len();
+        steps.retain(|step| step.number < *step_number);
+        let is_again = steps.len() < count;
+        steps.push(TurnStep {
+            left_open_by: *left_open_by,
+            ..TurnStep::new(*step_id, *step_number)
+        });
+        Some(TurnChange::StepStarted { is_again })
     }
 }
 

@@ -227,3 +227,19 @@ impl Plan {
 pub(super) fn is_open(call: CallPlan) -> bool {
     matches!(call, CallPlan::Client | CallPlan::Approval)
 }
+
+impl Plan {
+    /// Makes a plan of a run that loses no step that has ended, and ends between steps. So a page
+    /// that has followed it shows what is stored.
+    pub(in crate::http) fn without_losses(self) -> Self {
+        let takeover = self.takeover.map(|takeover| match takeover {
+            Takeover::Again(at, mut lost) => Takeover::Again(at, lost.split_off(lost.len() - 1)),
+            pending @ Takeover::Pending(_) => pending,
+        });
+        Self {
+            unfinished: None,
+            takeover,
+            ..self
+        }
+    }
+}

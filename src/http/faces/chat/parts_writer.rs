@@ -16,7 +16,7 @@ use values::session::{OpenCall, OpenCallKind};
 /// of it.
 const MAX_PROGRESS: usize = 4 << 10;
 /// The error of a call whose completion was cut before its arguments were whole.
-pub(super) const CUT: &str = "the call was cut before it was whole";
+pub(in crate::http::faces) const CUT: &str = "the call was cut before it was whole";
 
 /// Writes parts as chunks.
 #[derive(Debug, Default)]
@@ -160,6 +160,7 @@ impl PartsWriter {
     /// Writes the arguments of a call that is executed or left open next. The page executes it if
     /// the tool is its own.
     pub(super) fn request(&mut self, call: CallName<'_>, input: Value) {
+        self.end_block();
         self.begun.remove(call.call_id);
         self.requested.insert(call.call_id.to_owned());
         let tool_call_id = self.part_id(call.call_id);
@@ -220,6 +221,7 @@ impl PartsWriter {
 
     /// Writes a call that ends although nobody has executed it.
     pub(super) fn refuse(&mut self, call: CallName<'_>, input: Value, result: &CallResult) {
+        self.end_block();
         if !result.is_error {
             self.show(call, &input);
             return self.end_call(call.call_id, result);
@@ -238,7 +240,10 @@ impl PartsWriter {
         self.progress.remove(call_id);
         let tool_call_id = self.part_id(call_id);
         self.chunks.push(if result.verdict == ToolVerdict::Denied {
-            Chunk::ToolOutputDenied { tool_call_id }
+            Chunk::ToolOutputDenied {
+                tool_call_id,
+                words: joined_text(&result.content),
+            }
         } else if result.is_error {
             Chunk::ToolOutputError {
                 tool_call_id,
@@ -294,7 +299,7 @@ impl PartsWriter {
 }
 
 /// Returns what a page calls a call, also as the id of its approval.
-pub(super) fn tool_call_id(step: StepId, call_id: &str) -> String {
+pub(in crate::http) fn tool_call_id(step: StepId, call_id: &str) -> String {
     format!("{step}:{call_id}")
 }
 

@@ -1,4 +1,4 @@
-//! Errors on the routes for AI SDK UI. A page shows the body of an error as it is, so it is a text.
+//! Errors on the routes for pages. A page shows the body of an error as it is, so it is a text.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -6,14 +6,14 @@ use axum::response::Response;
 
 use super::problem::Problem;
 
-/// The beginning of the paths.
-const PREFIX: &str = "/v1/ai-sdk/";
+/// The beginnings of the paths.
+const PREFIXES: [&str; 3] = ["/v1/ai-sdk/", "/v1/ag-ui/", "/v1/langgraph/"];
 /// The media type of an error.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Returns whether a path belongs to these routes, also if no route has it.
-pub(super) fn is_ai_sdk_path(path: &str) -> bool {
-    path.starts_with(PREFIX)
+pub(super) fn is_of_page(path: &str) -> bool {
+    PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// Writes a problem as the body of its response.

@@ -85,6 +85,9 @@ pub(in crate::http) enum Chunk {
     },
     ToolOutputDenied {
         tool_call_id: String,
+        /// What the model reads. AI SDK UI has no form for it.
+        #[serde(skip)]
+        words: String,
     },
     /// A subagent; a later chunk with the same id replaces the part.
     DataSubagent {
@@ -118,9 +121,21 @@ pub(in crate::http) enum Chunk {
 #[serde(rename_all = "camelCase")]
 pub(in crate::http) struct RunMetadata {
     /// The run.
-    pub(super) run_id: RunId,
+    pub(in crate::http::faces) run_id: RunId,
     /// The session that it publishes.
-    pub(super) session_id: SessionId,
+    pub(in crate::http::faces) session_id: SessionId,
+}
+
+impl RunMetadata {
+    /// Returns the run.
+    pub(in crate::http::faces) fn run_id(self) -> RunId {
+        self.run_id
+    }
+
+    /// Returns the session that it publishes.
+    pub(in crate::http::faces) fn session_id(self) -> SessionId {
+        self.session_id
+    }
 }
 
 /// A subagent, as a part shows it.
@@ -128,11 +143,11 @@ pub(in crate::http) struct RunMetadata {
 #[serde(rename_all = "camelCase")]
 pub(in crate::http) struct SubagentData {
     /// The call on which it works.
-    pub(super) tool_call_id: String,
+    pub(in crate::http::faces) tool_call_id: String,
     /// Its name.
-    pub(super) agent: String,
+    pub(in crate::http::faces) agent: String,
     /// The session that it publishes with the run.
-    pub(super) session_id: SessionId,
+    pub(in crate::http::faces) session_id: SessionId,
     /// Its status.
-    pub(super) status: ExecutionStatus,
+    pub(in crate::http::faces) status: ExecutionStatus,
 }

@@ -1,12 +1,12 @@
 //! The thread of a chat, with its runs and turns.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::http::auth::Call;
-use crate::http::faces::ai_sdk::{ChatEcho, UiMessage};
-use crate::http::parameters::PathParameters;
-use crate::http::problem::Problem;
+use super::auth::Call;
+use super::faces::chat::{ChatEcho, EchoMessage};
+use super::parameters::PathParameters;
+use super::problem::Problem;
 use crate::run::read::{RunMessages, is_input, run_list, run_lookup, run_messages};
 use crate::run::{RequestKey, RunHandle, end_run, replay};
 use agent::answers::open_step_id;
@@ -14,12 +14,13 @@ use agent::record::{RunControl, RunRecord, RunStatus, ThreadName};
 use store::Page;
 use store::runs::RunFilter;
 use values::ids::{ExecutionId, RunId, SessionId, StepId};
+use values::json::Value;
 use values::message::{Message, Role};
 use values::session::{Bundle, OpenCall};
 
 /// The thread of a chat.
 pub(super) struct ChatThread<'a> {
-    call: &'a Call,
+    pub(super) call: &'a Call,
     pub(super) name: ThreadName,
 }
 
@@ -46,9 +47,10 @@ impl<'a> ChatThread<'a> {
         Self { call, name }
     }
 
-    /// Returns the thread of a path. No thread has a name that is not possible.
-    pub(super) fn in_path(call: &'a Call, path: &PathParameters) -> Option<Self> {
-        let name = path.text("chat_id").parse().ok()?;
+    /// Returns the thread that a parameter of a path names. No thread has a name that is not
+    /// possible.
+    pub(super) fn in_path(call: &'a Call, path: &PathParameters, parameter: &str) -> Option<Self> {
+        let name = path.text(parameter).parse().ok()?;
         Some(Self { call, name })
     }
 
@@ -72,16 +74,32 @@ impl<'a> ChatThread<'a> {
         }
     }
 
-    /// Finds the run that works on the thread.
+    /// Finds the run that works on the thread or, if none does, the newest one in the queue.
     pub(super) async fn active_run(&self) -> Result<Option<RunRecord>, Problem> {
+        for status in [RunStatus::Running, RunStatus::Queued] {
+            let active = self.newest_run(&[status]).await?;
+            if let Some(active) = active.filter(|run| !run.summary.status.is_terminal()) {
+                return Ok(Some(active));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the newest run that is at work or in the queue.
+    pub(super) async fn last_active_run(&self) -> Result<Option<RunRecord>, Problem> {
         let active = self.newest_run(&[RunStatus::Queued, RunStatus::Running]).await?;
         Ok(active.filter(|run| !run.summary.status.is_terminal()))
     }
 
     /// Stops a run, and waits some seconds for its end. What it has done is published.
     pub(super) async fn stop(&self, run: &RunRecord) -> Result<(), Problem> {
+        self.end(run, RunControl::Stop).await
+    }
+
+    /// Ends a run, and waits some seconds for its end.
+    pub(super) async fn end(&self, run: &RunRecord, control: RunControl) -> Result<(), Problem> {
         let (runs, tenant) = (&self.call.api.runs, &self.call.tenant);
-        let ended = end_run(runs, tenant, run.summary.run_id, RunControl::Stop).await;
+        let ended = end_run(runs, tenant, run.summary.run_id, control).await;
         ended.map(|_| ()).map_err(|refusal| self.call.problem(refusal))
     }
 
@@ -107,10 +125,34 @@ impl<'a> ChatThread<'a> {
         Ok(thread.and_then(|thread| thread.session_id))
     }
 
-    /// Finds the end of the turn that a message of the agent shows; `None` if nothing on this
-    /// thread has made such a message.
-    pub(super) async fn turn_end(&self, message_id: &str) -> Result<Option<TurnEnd>, Problem> {
-        let Ok(run_id) = message_id.parse::<RunId>() else {
+    /// Returns whether a session belongs to the thread: a run on it has published the session, or
+    /// the session to which it points continues it.
+    pub(super) async fn has_session(&self, session_id: SessionId) -> Result<bool, Problem> {
+        let (store, tenant) = (&self.call.api.runs.store, &self.call.tenant);
+        let Some(session) = store.session_lookup(tenant, session_id).await? else {
+            return Ok(false);
+        };
+        if session.thread.as_deref() == Some(self.name.as_str()) {
+            return Ok(true);
+        }
+        // The thread may have been made from a session of another one.
+        let mut next = self.session_id().await?;
+        while let Some(id) = next {
+            if id == session_id {
+                return Ok(true);
+            }
+            let head = store.session_lookup(tenant, id).await?;
+            next = head
+                .filter(|head| head.depth > session.depth)
+                .and_then(|head| head.parent_session_id);
+        }
+        Ok(false)
+    }
+
+    /// Finds the end of the turn of a run, or of the first message of an imported turn; `None` if
+    /// this thread has no such turn.
+    pub(super) async fn turn_end(&self, run_id: Option<RunId>) -> Result<Option<TurnEnd>, Problem> {
+        let Some(run_id) = run_id else {
             return Ok(None);
         };
         let run = run_lookup(&self.call.api.runs, &self.call.tenant, run_id).await?;
@@ -219,13 +261,23 @@ impl<'a> ChatThread<'a> {
             .history
             .iter()
             .rev()
-            .find(|message| UiMessage::names(message, id));
+            .find(|message| EchoMessage::names(message, id));
         let run_id = found.and_then(|message| message.tags.execution_id);
         let Some(run_id) = run_id.map(|id| RunId::from_uuid(id.as_uuid())) else {
             return Ok(None);
         };
         let run = run_lookup(&self.call.api.runs, &self.call.tenant, run_id).await?;
         Ok(run.map(|run| run.summary.base_session_id))
+    }
+
+    /// Returns the variables of a session.
+    pub(super) async fn variables(&self, session_id: Option<SessionId>) -> Result<BTreeMap<String, Value>, Problem> {
+        let Some(session_id) = session_id else {
+            return Ok(BTreeMap::new());
+        };
+        let sessions = &self.call.api.runs.sessions;
+        let bundle = sessions.bundle(&self.call.tenant, session_id).await?;
+        Ok(bundle.map_or_else(BTreeMap::new, |bundle| bundle.environment.variables.clone()))
     }
 
     async fn bundle(&self) -> Result<Option<Arc<Bundle>>, Problem> {

@@ -6,6 +6,7 @@ use super::chunk::{Chunk, RunMetadata};
 use super::parts_writer::PartsWriter;
 use crate::http::faces::turn::{CallResult, Turn, TurnCall, TurnChange, TurnReader, TurnStep, read_step};
 use crate::run::read::{AnsweredStep, RunMessages};
+use agent::AgentEvent;
 use agent::record::{RunEvent, RunRecord, RunStatus, RunSummary};
 use agent::state::{FinishReason, StopReason, ToolVerdict};
 use values::ids::RunId;
@@ -17,7 +18,7 @@ const INTERRUPTED: &str = "interrupted";
 
 /// What the page has of the calls that an earlier run has left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnsweredCalls {
+enum AnsweredCalls {
     /// They are in an earlier message: the user has gone on without an answer.
     OfEarlierMessage,
     /// They are in the message that goes on, with the answers that the page has sent.
@@ -31,7 +32,7 @@ pub(super) enum AnsweredCalls {
 pub(in crate::http) struct ChunkWriter {
     /// The first run of the turn, if an earlier run has begun it.
     turn: Option<RunId>,
-    pub(super) answered: AnsweredCalls,
+    answered: AnsweredCalls,
     reader: TurnReader,
     parts: PartsWriter,
     /// Whether the message has begun.
@@ -52,12 +53,22 @@ impl ChunkWriter {
         }
     }
 
+    /// Makes a writer that also writes all results of calls that an earlier run has left open.
+    pub(in crate::http) fn with_answers() -> Self {
+        Self {
+            answered: AnsweredCalls::Replayed,
+            ..Self::new(None)
+        }
+    }
+
     /// Makes a writer for a page that has nothing of the turn, and writes its earlier runs.
     pub(in crate::http) fn after(earlier: &[RunMessages]) -> Self {
-        let mut writer = Self::new(earlier.first().map(|run| run.record.summary.run_id));
-        if !earlier.is_empty() {
-            writer.answered = AnsweredCalls::Replayed;
-        }
+        let first = earlier.first().map(|run| run.record.summary.run_id);
+        let mut writer = match first {
+            Some(_) => Self::with_answers(),
+            None => Self::new(None),
+        };
+        writer.turn = first;
         for run in earlier {
             writer.write_earlier(run);
         }
@@ -80,6 +91,18 @@ impl ChunkWriter {
             Some(change) => self.change(change),
             None => (),
         }
+    }
+
+    /// Reads the next event of a subagent at work.
+    pub(in crate::http::faces) fn read_agent(&mut self, event: &AgentEvent) {
+        if let Some(change) = self.reader.read_agent(event) {
+            self.change(change);
+        }
+    }
+
+    /// Ends the open step, if there is one.
+    pub(in crate::http::faces) fn end_step(&mut self) {
+        self.parts.end_step();
     }
 
     /// Writes a change within a run.
@@ -135,7 +158,7 @@ impl ChunkWriter {
 
     /// Writes the steps of a stored run, and its usage after the last one: a run whose open step
     /// another run has, has its usage there.
-    pub(super) fn write_steps(&mut self, run: &RunMessages) {
+    pub(in crate::http::faces) fn write_steps(&mut self, run: &RunMessages) {
         self.write_run(run, false);
     }
 
@@ -154,14 +177,14 @@ impl ChunkWriter {
     }
 
     /// Writes a step that an earlier run has left open, if that run is no longer stored.
-    pub(super) fn write_answered_step(&mut self, answered: &AnsweredStep) {
+    pub(in crate::http::faces) fn write_answered_step(&mut self, answered: &AnsweredStep) {
         let (step, _) = read_step(&answered.step);
         self.write_step(&step, &[], false);
         self.parts.end_step();
     }
 
     /// Writes the results of calls that an earlier run has left open.
-    pub(super) fn write_answers(&mut self, answered: &AnsweredStep) {
+    pub(in crate::http::faces) fn write_answers(&mut self, answered: &AnsweredStep) {
         let (step, _) = read_step(&answered.step);
         self.parts.enter_step(step.id);
         let open = |call: &&TurnCall| answered.open_calls.contains(&call.call_id);
@@ -173,7 +196,7 @@ impl ChunkWriter {
     }
 
     /// Writes the steps of messages that no stored run has made.
-    pub(super) fn write_turn(&mut self, turn: &Turn) {
+    pub(in crate::http::faces) fn write_turn(&mut self, turn: &Turn) {
         for step in &turn.steps {
             self.write_step(step, &[], false);
         }
@@ -275,7 +298,7 @@ fn arguments_of(text: &str) -> Value {
 }
 
 /// Returns the metadata of a message: its last run.
-pub(super) fn metadata_of(run: &RunSummary) -> RunMetadata {
+pub(in crate::http::faces) fn metadata_of(run: &RunSummary) -> RunMetadata {
     RunMetadata {
         run_id: run.run_id,
         session_id: run.session_id,

@@ -1,0 +1,65 @@
+//! Shows a page what is there.
+
+use axum::response::Response;
+
+use super::stream::{page_of, respond_with};
+use crate::http::auth::Call;
+use crate::http::chat_history::{ChatHistory, read_history};
+use crate::http::chat_thread::ChatThread;
+use crate::http::face_stream;
+use crate::http::faces::ag_ui::{EventWriter, Outcome, RunInput, messages_of};
+use crate::http::guards::within;
+use crate::http::problem::Problem;
+use crate::run::read::follow;
+use agent::record::RunStatus;
+use store::keys::Scope;
+use tasks::off_thread::by_size;
+
+/// Responds with the messages and the variables of a thread. If a run is at work, its events
+/// follow.
+pub(super) async fn hydrate(call: &Call, thread: &ChatThread<'_>, input: &RunInput) -> Result<Response, Problem> {
+    call.check_scope(Scope::SessionsRead)?;
+    let history = Box::pin(read_history(thread)).await?;
+    let active = history.active().map(|run| run.summary.run_id);
+    let last = history.asking.as_ref().map(|run| run.summary.clone());
+    let ChatHistory {
+        session_id,
+        passages,
+        question,
+        bytes,
+        share,
+        ..
+    } = history;
+    let variables = thread.variables(session_id).await?;
+    let messages = by_size(&call.tenant, bytes, move || messages_of(&passages, question)).await;
+    let mut page = page_of(input);
+    page.messages = Some(serde_json::to_string(&messages).map_err(Problem::internal)?);
+    let tools = page.tools.clone();
+    let writer = EventWriter::new(page, variables).showing(messages);
+    if let Some(active) = active {
+        let counted = call.api.take_reader(&call.tenant)?;
+        let following = follow(&call.api.runs, &call.tenant, active, 0);
+        let following = within(call.api.limits.request_timeout, following).await??;
+        let following = following.ok_or_else(|| Problem::internal("the run at work is gone"))?;
+        return Ok(face_stream::respond(
+            call.clone(),
+            None,
+            following.events,
+            None,
+            Some(counted),
+            writer,
+        ));
+    }
+    let open = match session_id {
+        Some(session_id) => thread.open_calls(session_id).await?,
+        None => None,
+    };
+    let last = last.filter(|_| open.is_none());
+    let outcome = match (&open, last.as_ref().map(|run| run.status)) {
+        (Some((step, open_calls)), _) => Outcome::of_open_calls(*step, open_calls, &tools),
+        (None, Some(RunStatus::Cancelled)) => Outcome::Cancelled,
+        (None, _) => Outcome::SUCCESS,
+    };
+    let error = last.and_then(|run| run.error);
+    Ok(respond_with(writer, error.map_or(Ok(outcome), Err), share))
+}
