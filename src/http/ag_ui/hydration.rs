@@ -11,7 +11,7 @@ use crate::http::faces::ag_ui::{EventWriter, Outcome, RunInput, messages_of};
 use crate::http::guards::within;
 use crate::http::problem::Problem;
 use crate::run::read::follow;
-use agent::record::RunStatus;
+use agent::record::RunSummary;
 use store::keys::Scope;
 use tasks::off_thread::by_size;
 
@@ -21,7 +21,10 @@ pub(super) async fn hydrate(call: &Call, thread: &ChatThread<'_>, input: &RunInp
     call.check_scope(Scope::SessionsRead)?;
     let history = Box::pin(read_history(thread)).await?;
     let active = history.active().map(|run| run.summary.run_id);
-    let last = history.asking.as_ref().map(|run| run.summary.clone());
+    let newest = thread.newest_run(&[]).await?.map(|run| run.summary);
+    // Another run may have published the session.
+    let is_of_session = |run: &RunSummary| !run.status.has_session() || Some(run.session_id) == history.session_id;
+    let last = newest.filter(is_of_session);
     let ChatHistory {
         session_id,
         passages,
@@ -54,12 +57,10 @@ pub(super) async fn hydrate(call: &Call, thread: &ChatThread<'_>, input: &RunInp
         Some(session_id) => thread.open_calls(session_id).await?,
         None => None,
     };
-    let last = last.filter(|_| open.is_none());
-    let outcome = match (&open, last.as_ref().map(|run| run.status)) {
-        (Some((step, open_calls)), _) => Outcome::of_open_calls(*step, open_calls, &tools),
-        (None, Some(RunStatus::Cancelled)) => Outcome::Cancelled,
-        (None, _) => Outcome::SUCCESS,
+    let end = match (&open, last) {
+        (Some((step, open_calls)), _) => Ok((Outcome::of_open_calls(*step, open_calls, &tools), None)),
+        (None, Some(run)) => run.error.clone().map_or_else(|| Ok(Outcome::of_end(&run)), Err),
+        (None, None) => Ok((Outcome::SUCCESS, None)),
     };
-    let error = last.and_then(|run| run.error);
-    Ok(respond_with(writer, error.map_or(Ok(outcome), Err), share))
+    Ok(respond_with(writer, end, share))
 }

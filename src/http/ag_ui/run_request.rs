@@ -116,7 +116,14 @@ async fn start_of(thread: &ChatThread<'_>, input: &RunInput) -> Result<Start, Pr
         None => None,
     };
     let answers = match &open {
-        Some((step, open_calls)) => input.answers_to((*step, open_calls), thread.call.api.runs.clock.now())?,
+        Some((step, open_calls)) => {
+            let (open, now) = ((*step, open_calls.as_slice()), thread.call.api.runs.clock.now());
+            let answers = input.answers_to(open, now)?;
+            if messages.is_empty() && !answers.is_empty() {
+                RunInput::check_whole(open, &answers, now)?;
+            }
+            answers
+        }
         None if input.resume.is_empty() => Vec::new(),
         None => return Err(input.nothing_new()),
     };

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::response::Response;
 
 use crate::http::face_stream::{self, FrameWriter, write_frame};
-use crate::http::faces::ag_ui::{EventWriter, Follower, Outcome, RunInput, Variables};
+use crate::http::faces::ag_ui::{EndMetadata, EventWriter, Follower, Outcome, RunInput, Variables};
 use crate::http::in_flight::held;
 use crate::http::problem::Problem;
 use agent::record::{RunError, RunEvent};
@@ -34,11 +34,14 @@ pub(super) fn refuse(input: &RunInput, problem: &Problem) -> Response {
     face_stream::respond_with(frames_of(&mut writer).into())
 }
 
+/// The end of the last run.
+pub(super) type End = Result<(Outcome, Option<EndMetadata>), RunError>;
+
 /// Responds with what a page lacks, which has taken its room, and the end of the last run.
-pub(super) fn respond_with(mut writer: EventWriter, end: Result<Outcome, RunError>, mut share: Share) -> Response {
+pub(super) fn respond_with(mut writer: EventWriter, end: End, mut share: Share) -> Response {
     writer.begin(None);
     match end {
-        Ok(outcome) => writer.finish(outcome, None),
+        Ok((outcome, metadata)) => writer.finish(outcome, metadata),
         Err(error) => writer.fail(&error.message, &error.code),
     }
     let frames = frames_of(&mut writer);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::message::{Content, Message};
-use super::outcome::{Outcome, TokenUsage};
+use super::outcome::{EndMetadata, Outcome, TokenUsage};
 use crate::http::faces::chat::RunMetadata;
 use values::ids::SessionId;
 use values::json::Value;
@@ -139,12 +139,4 @@ pub(in crate::http) enum ShownMessage {
     OfPage(Value),
     /// A message of the service.
     Own(Message),
-}
-
-/// The metadata of the end of a run that has stopped before its work was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::http) struct EndMetadata {
-    /// The reason.
-    pub(super) stop_reason: agent::state::StopReason,
 }

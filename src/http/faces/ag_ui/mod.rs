@@ -26,7 +26,7 @@ mod writer;
 mod tests;
 
 pub(in crate::http) use self::history::messages_of;
-pub(in crate::http) use self::outcome::Outcome;
+pub(in crate::http) use self::outcome::{EndMetadata, Outcome};
 pub(in crate::http) use self::reconcile::{Variables, changed_variables};
 pub(in crate::http) use self::request::{PageMessage, RunInput};
 pub(in crate::http) use self::writer::{EventWriter, Follower};

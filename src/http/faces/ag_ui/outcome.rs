@@ -6,6 +6,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::http::faces::chat::tool_call_id;
+use agent::record::{RunStatus, RunSummary};
+use agent::state::StopReason;
 use values::clock::Timestamp;
 use values::ids::StepId;
 use values::json::Value;
@@ -27,6 +29,14 @@ pub(in crate::http) enum Outcome {
         interrupts: Vec<Interrupt>,
     },
     Cancelled,
+}
+
+/// The metadata of the end of a run that has stopped before its work was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct EndMetadata {
+    /// The reason.
+    stop_reason: StopReason,
 }
 
 /// A call that waits for a person or an application.
@@ -59,6 +69,16 @@ impl Outcome {
     pub(in crate::http) const SUCCESS: Self = Self::Success {
         pending_tool_call_ids: Vec::new(),
     };
+
+    /// Makes the outcome of a run that leaves no calls open, with the reason of an early end.
+    pub(in crate::http) fn of_end(run: &RunSummary) -> (Self, Option<EndMetadata>) {
+        let is_called_off = run.status == RunStatus::Cancelled || run.stop_reason == Some(StopReason::UserRequested);
+        if is_called_off {
+            return (Self::Cancelled, None);
+        }
+        let limit = run.stop_reason.filter(|_| run.status == RunStatus::Stopped);
+        (Self::SUCCESS, limit.map(|stop_reason| EndMetadata { stop_reason }))
+    }
 
     /// Makes the outcome of a run with open calls. The page has `tools`.
     pub(in crate::http) fn of_open_calls(step: StepId, open_calls: &[OpenCall], tools: &BTreeSet<String>) -> Self {

@@ -113,6 +113,26 @@ impl RunInput {
         }
     }
 
+    /// Refuses answers to only some of the open calls.
+    pub(in crate::http) fn check_whole(
+        (step, open_calls): (StepId, &[OpenCall]),
+        answers: &[Answer],
+        now: Timestamp,
+    ) -> Result<(), Problem> {
+        let is_left =
+            |open: &&OpenCall| !open.is_expired(now) && !answers.iter().any(|answer| answer.call_id == open.call_id);
+        match open_calls.iter().find(is_left) {
+            Some(open) => {
+                let id = tool_call_id(step, &open.call_id);
+                Err(refused(format!(
+                    "the call {id:?} of {} is open: a `tool` message must have its result",
+                    open.tool
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Makes the problem of a request with nothing new.
     pub(in crate::http) fn nothing_new(&self) -> Problem {
         let words = match self.resume.first() {

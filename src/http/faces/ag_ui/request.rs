@@ -172,9 +172,10 @@ impl RunInput {
         self.messages.iter().any(PageMessage::is_of_agent)
     }
 
-    /// Returns whether the page asks for what is there.
+    /// Returns whether the page asks for what is there: it has at most a greeting.
     pub(in crate::http) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.resume.is_empty()
+        let says = |message: &PageMessage| message.is_of_user() || message.is_result();
+        self.resume.is_empty() && !self.messages.iter().any(says)
     }
 }
 

@@ -77,8 +77,8 @@ impl Page {
     }
 }
 
-/// Returns messages in the order of their ids, without calls that were cut: nothing is stored of
-/// such a call. Words after a call are stored before it.
+/// Returns messages in the order of their ids, without calls that were cut and reasoning that was
+/// taken back: nothing is stored of these. Words after a call are stored before it.
 fn sorted(messages: &[Message]) -> BTreeMap<String, Value> {
     let wire: Vec<Value> = messages.iter().map(|message| json!(message)).collect();
     let cut: Vec<_> = wire.iter().filter(|message| message["content"] == CUT).collect();
@@ -93,7 +93,9 @@ fn sorted(messages: &[Message]) -> BTreeMap<String, Value> {
             let arguments = &mut call["function"]["arguments"];
             *arguments = serde_json::from_str(arguments.as_str().unwrap()).unwrap_or_else(|_| arguments.take());
         }
-        let is_empty = message["role"] == "assistant" && message["content"] == "" && calls.is_empty();
+        let has_words = message["content"].as_str().is_some_and(|words| !words.is_empty());
+        let is_of_agent = message["role"] == "assistant" || message["role"] == "reasoning";
+        let is_empty = is_of_agent && !has_words && calls.is_empty();
         message["toolCalls"] = json!(calls);
         (!is_empty).then(|| (message["id"].as_str().unwrap().to_owned(), message))
     });

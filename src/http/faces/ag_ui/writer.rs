@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use super::agent_events::AgentEvents;
-use super::event::{EndMetadata, Event, ShownMessage, Tagged};
+use super::event::{Event, ShownMessage, Tagged};
 use super::fold::fold;
 use super::message::Message;
-use super::outcome::{Outcome, TokenUsage};
+use super::outcome::{EndMetadata, Outcome, TokenUsage};
 use crate::http::faces::chat::{Chunk, ChunkWriter, RunMetadata};
 use agent::AgentEvent;
 use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus};
-use agent::state::StopReason;
 use values::ids::{AgentId, StepId};
 use values::json::Value;
 use values::model_ref::ModelRef;
@@ -259,18 +258,13 @@ impl EventWriter {
             let (message, code) = error.map_or(("the run failed", "run_failed"), |error| (&error.message, &error.code));
             return self.fail(message, code);
         }
-        let is_called_off = run.status == RunStatus::Cancelled || run.stop_reason == Some(StopReason::UserRequested);
-        let limit = run
-            .stop_reason
-            .filter(|_| run.status == RunStatus::Stopped && !is_called_off);
-        let outcome = match self.step {
+        let (outcome, metadata) = match self.step {
             Some(step) if !record.open_calls.is_empty() => {
-                Outcome::of_open_calls(step, &record.open_calls, &self.page.tools)
+                (Outcome::of_open_calls(step, &record.open_calls, &self.page.tools), None)
             }
-            _ if is_called_off => Outcome::Cancelled,
-            _ => Outcome::SUCCESS,
+            _ => Outcome::of_end(run),
         };
-        self.finish(outcome, limit.map(|stop_reason| EndMetadata { stop_reason }));
+        self.finish(outcome, metadata);
     }
 
     fn finish_subagents(&mut self) {

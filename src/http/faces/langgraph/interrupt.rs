@@ -117,7 +117,9 @@ impl OpenStep {
             let meant: Vec<_> = open.filter(|(_, calls)| is_decision == is_approval(calls)).collect();
             return match meant.as_slice() {
                 [(_, calls)] => self.answers_to(calls, resume),
-                [] => Err(refused("nothing waits for such an answer")),
+                [] => Err(refused(
+                    "nothing waits for such an answer: an approval takes `decisions`, and a tool of the page its result",
+                )),
                 _ => Err(refused(
                     "several interrupts are open: `resume` has their answers by their ids",
                 )),

@@ -3,6 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::keys::Scope;
 use test_support::databases::TestDatabase;
 
 use crate::end_to_end::on_every_store as on_every_database;
@@ -17,6 +18,7 @@ on_every_database! {
     answers_go_on_once_all_calls_have_one,
     a_question_that_has_failed_is_the_head_and_is_asked_again,
     a_checkpoint_belongs_to_its_thread,
+    a_key_that_may_not_read_sees_nothing_of_a_thread,
 }
 
 const ROOT: &str = "/v1/langgraph";
@@ -210,5 +212,36 @@ async fn a_checkpoint_belongs_to_its_thread(database: TestDatabase) {
         .unwrap();
     assert_eq!(unknown.status().as_u16(), 404);
     assert_eq!(history(&app, &own).await.len(), 1);
+    app.finish().await;
+}
+
+async fn a_key_that_may_not_read_sees_nothing_of_a_thread(database: TestDatabase) {
+    let app = FaceApp::start(&database).await;
+    let thread = thread(&app).await;
+    wait(&app, &thread, asking("u1", "secret")).await;
+    // The tests before have no keys, so their tenant is this one.
+    let (_, key) = app.make_key("default", &[Scope::RunsWrite]).await;
+    let name = thread.rsplit('/').next().unwrap();
+    let mut run = asking("u2", "and?");
+    run["assistant_id"] = json!("own");
+    let hydration = json!({"threadId": name, "runId": "r1", "messages": []});
+    for (method, path, body) in [
+        (
+            Method::POST,
+            format!("{ROOT}/threads"),
+            json!({"thread_id": name, "if_exists": "do_nothing"}),
+        ),
+        (Method::PATCH, thread.clone(), json!({})),
+        (Method::POST, format!("{thread}/runs/wait"), run.clone()),
+        (Method::POST, format!("{thread}/runs/stream"), run),
+        (Method::POST, "/v1/ag-ui/own".to_owned(), hydration),
+    ] {
+        let request = app.request(method, &path).header("x-api-key", &key);
+        let refused = with_json(request, &body).send().await.unwrap();
+        let status = refused.status().as_u16();
+        let text = refused.text().await.unwrap();
+        assert_eq!(status, 403, "{path}: {text}");
+        assert!(!text.contains("secret"), "{path}: {text}");
+    }
     app.finish().await;
 }
