@@ -6,11 +6,11 @@ use futures_util::future::try_join_all;
 
 use super::auth::Call;
 use super::chat_thread::ChatThread;
-use super::faces::chat::{ChatEcho, EchoMessage};
+use super::faces::chat::{ChatEcho, EchoMessage, ReadPassage};
 use super::in_flight::{SMALL, reading};
 use super::problem::Problem;
 use super::sessions::stream::list_segments;
-use crate::run::read::{Passage, PassageRuns, passage_runs, passages_of};
+use crate::run::read::{passage_runs, passages_of};
 use agent::record::{RunRecord, RunStatus};
 use tasks::fair_share::Share;
 use values::ids::SessionId;
@@ -21,76 +21,96 @@ const AT_ONCE: usize = 8;
 /// the page gets them.
 pub(super) const COPIES: u64 = 3;
 
-/// A passage, with the runs that have made it.
-pub(super) type ReadPassage = (Arc<Passage>, Option<PassageRuns>);
+/// What a thread is about to show.
+#[derive(Debug)]
+pub(super) struct ChatOutline {
+    /// The session.
+    pub(super) session_id: Option<SessionId>,
+    /// The question that has no session yet, or never will.
+    pub(super) question: Vec<EchoMessage>,
+    /// The run at work or, if none is, the newest one.
+    pub(super) newest: Option<RunRecord>,
+}
 
 /// What a page shows of a thread.
 pub(super) struct ChatHistory {
-    /// The session.
-    pub(super) session_id: Option<SessionId>,
-    /// What it has.
+    pub(super) outline: ChatOutline,
+    /// What the session has.
     pub(super) passages: Vec<ReadPassage>,
-    /// The question that has no session yet, or never will.
-    pub(super) question: Vec<EchoMessage>,
-    /// The run of the question: it is at work, or has no session.
-    pub(super) asking: Option<RunRecord>,
     /// The size of the messages, in bytes.
     pub(super) bytes: u64,
     /// The room that the messages take.
     pub(super) share: Share,
 }
 
-impl ChatHistory {
+impl ChatOutline {
+    /// Reads what a thread is about to show.
+    pub(super) async fn read(thread: &ChatThread<'_>) -> Result<Self, Problem> {
+        let newest = match thread.active_run().await? {
+            Some(active) => Some(active),
+            None => thread.newest_run(&[]).await?,
+        };
+        let session_id = match &newest {
+            Some(run) if !run.summary.status.is_terminal() => run.summary.base_session_id,
+            _ => thread.session_id().await?,
+        };
+        let outline = Self {
+            session_id,
+            question: Vec::new(),
+            newest,
+        };
+        let echo = outline.asking().and_then(|run| run.echo.clone());
+        let question = ChatEcho::of_stored(echo.as_deref()).messages;
+        Ok(Self { question, ..outline })
+    }
+
     /// Returns the same without the question of a run that was cancelled.
     pub(super) fn without_cancelled(self) -> Self {
         let is_cancelled = |run: &RunRecord| run.summary.status == RunStatus::Cancelled;
-        if !self.asking.as_ref().is_some_and(is_cancelled) {
+        if !self.asking().is_some_and(is_cancelled) {
             return self;
         }
         Self {
             question: Vec::new(),
-            asking: None,
+            newest: None,
             ..self
         }
     }
 
+    /// Returns the run of the question: it is at work, or has no session. Another turn may have
+    /// followed elsewhere in the tree since.
+    pub(super) fn asking(&self) -> Option<&RunRecord> {
+        let newest = self.newest.as_ref();
+        newest.filter(|run| !run.summary.status.has_session() && run.summary.base_session_id == self.session_id)
+    }
+
     /// Returns the run at work.
     pub(super) fn active(&self) -> Option<&RunRecord> {
-        let asking = self.asking.as_ref();
-        asking.filter(|run| !run.summary.status.is_terminal())
+        self.newest.as_ref().filter(|run| !run.summary.status.is_terminal())
     }
 }
 
 /// Reads the messages of a thread, once there is room for them and for what is made of them.
 pub(super) async fn read_history(thread: &ChatThread<'_>) -> Result<ChatHistory, Problem> {
-    let call = thread.call;
-    let newest = match thread.active_run().await? {
-        Some(active) => Some(active),
-        None => thread.newest_run(&[]).await?,
-    };
-    let tip = thread.session_id().await?;
-    let is_active = |run: &RunRecord| !run.summary.status.is_terminal();
-    let (session_id, asking) = match &newest {
-        Some(run) if is_active(run) => (run.summary.base_session_id, newest),
-        // Another turn may have followed elsewhere in the tree since.
-        Some(run) if !run.summary.status.has_session() && run.summary.base_session_id == tip => (tip, newest),
-        _ => (tip, None),
-    };
-    let question = asking
-        .as_ref()
-        .map(|run| ChatEcho::of_stored(run.echo.as_deref()).messages);
-    let (share, bytes, passages) = match session_id {
-        Some(session_id) => read(call, session_id).await?,
-        None => (call.api.in_flight.take_soon(&call.tenant, SMALL).await?, 0, Vec::new()),
-    };
+    let outline = ChatOutline::read(thread).await?;
+    let (share, bytes, passages) = read_or_nothing(thread.call, outline.session_id).await?;
     Ok(ChatHistory {
-        session_id,
+        outline,
         passages,
-        question: question.unwrap_or_default(),
-        asking,
         bytes,
         share,
     })
+}
+
+/// Reads a session like [`read`], if there is one.
+pub(super) async fn read_or_nothing(
+    call: &Call,
+    session_id: Option<SessionId>,
+) -> Result<(Share, u64, Vec<ReadPassage>), Problem> {
+    match session_id {
+        Some(session_id) => read(call, session_id).await,
+        None => Ok((call.api.in_flight.take_soon(&call.tenant, SMALL).await?, 0, Vec::new())),
+    }
 }
 
 /// Reads a session once there is room for it. Also returns the room, and the size of its messages.

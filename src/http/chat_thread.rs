@@ -76,13 +76,12 @@ impl<'a> ChatThread<'a> {
 
     /// Finds the run that works on the thread or, if none does, the newest one in the queue.
     pub(super) async fn active_run(&self) -> Result<Option<RunRecord>, Problem> {
-        for status in [RunStatus::Running, RunStatus::Queued] {
-            let active = self.newest_run(&[status]).await?;
-            if let Some(active) = active.filter(|run| !run.summary.status.is_terminal()) {
-                return Ok(Some(active));
-            }
+        let last = self.last_active_run().await?;
+        if last.as_ref().is_none_or(|run| run.summary.status == RunStatus::Running) {
+            return Ok(last);
         }
-        Ok(None)
+        let running = self.newest_run(&[RunStatus::Running]).await?;
+        Ok(running.filter(|run| !run.summary.status.is_terminal()).or(last))
     }
 
     /// Finds the newest run that is at work or in the queue.

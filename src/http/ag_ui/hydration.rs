@@ -4,14 +4,13 @@ use axum::response::Response;
 
 use super::stream::{page_of, respond_with};
 use crate::http::auth::Call;
-use crate::http::chat_history::{ChatHistory, read_history};
+use crate::http::chat_history::{ChatHistory, ChatOutline, read_history};
 use crate::http::chat_thread::ChatThread;
 use crate::http::face_stream;
 use crate::http::faces::ag_ui::{EventWriter, Outcome, RunInput, messages_of};
 use crate::http::guards::within;
 use crate::http::problem::Problem;
 use crate::run::read::follow;
-use agent::record::RunSummary;
 use store::keys::Scope;
 use tasks::off_thread::by_size;
 
@@ -19,20 +18,21 @@ use tasks::off_thread::by_size;
 /// follow.
 pub(super) async fn hydrate(call: &Call, thread: &ChatThread<'_>, input: &RunInput) -> Result<Response, Problem> {
     call.check_scope(Scope::SessionsRead)?;
-    let history = Box::pin(read_history(thread)).await?;
-    let active = history.active().map(|run| run.summary.run_id);
-    let newest = thread.newest_run(&[]).await?.map(|run| run.summary);
-    // Another run may have published the session.
-    let is_of_session = |run: &RunSummary| !run.status.has_session() || Some(run.session_id) == history.session_id;
-    let last = newest.filter(is_of_session);
     let ChatHistory {
-        session_id,
+        outline,
         passages,
-        question,
         bytes,
         share,
-        ..
-    } = history;
+    } = Box::pin(read_history(thread)).await?;
+    let active = outline.active().map(|run| run.summary.run_id);
+    let ChatOutline {
+        session_id,
+        question,
+        newest,
+    } = outline;
+    let last = newest.map(|run| run.summary);
+    // Another run may have published the session.
+    let last = last.filter(|run| !run.status.has_session() || Some(run.session_id) == session_id);
     let variables = thread.variables(session_id).await?;
     let messages = by_size(&call.tenant, bytes, move || messages_of(&passages, question)).await;
     let mut page = page_of(input);

@@ -161,8 +161,8 @@ async fn followed(
     change_values(&mut variables, changes);
     let (caller, events) = handle.into_events();
     let mut page = page_of(input);
-    if !is_shown {
-        page.messages = None;
+    if is_shown {
+        page.messages = Some(input.raw_messages.clone());
     }
     let writer = EventWriter::new(page, variables);
     let mut response = face_stream::respond(call.clone(), None, events, Some(caller), counted, writer);

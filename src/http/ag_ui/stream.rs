@@ -14,14 +14,14 @@ use values::ids::RunId;
 /// The code of the error that ends a stream before its run.
 const DROPPED: &str = "stream_dropped";
 
-/// Returns the page that has sent a request.
+/// Returns the page that has sent a request, whose messages are not known.
 pub(super) fn page_of(input: &RunInput) -> Follower {
     Follower {
         thread_id: input.thread.to_string(),
         run_id: input.run_id.clone(),
         tools: input.tool_names(),
         answered: input.answered(),
-        messages: Some(input.raw_messages.clone()),
+        messages: None,
     }
 }
 

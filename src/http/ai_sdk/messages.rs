@@ -26,13 +26,12 @@ pub(in crate::http) async fn list_chat_messages(call: Call, path: PathParameters
         return Ok(axum::Json(Vec::<UiMessage>::new()).into_response());
     };
     let ChatHistory {
+        outline,
         passages,
-        question,
         bytes,
         share,
-        ..
     } = read_history(&thread).await?;
     let mut messages = by_size(&call.tenant, bytes, move || messages_of(&passages)).await;
-    messages.extend(question.into_iter().map(UiMessage::of_user));
+    messages.extend(outline.question.into_iter().map(UiMessage::of_user));
     respond_with(share, messages).await
 }

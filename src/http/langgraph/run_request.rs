@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::partial_answers::{store_answers, stored_answers};
 use super::states::missing_checkpoint;
-use crate::http::chat_history::{read, read_history};
+use crate::http::chat_history::{ChatOutline, read};
 use crate::http::chat_start::{answer_request, message_request};
 use crate::http::chat_thread::ChatThread;
 use crate::http::codes::ProblemCode;
@@ -199,12 +199,12 @@ async fn start_of(thread: &ChatThread<'_>, body: &RunBody) -> Result<Start, Prob
 
 /// Returns the head of a thread. The question of a run that has failed is asked again.
 async fn head(thread: &ChatThread<'_>) -> Result<Start, Problem> {
-    let history = Box::pin(read_history(thread)).await?.without_cancelled();
-    let is_active = history.active().is_some();
+    let outline = ChatOutline::read(thread).await?.without_cancelled();
+    let is_active = outline.active().is_some();
     let tip = thread.session_id().await?;
     Ok(Start {
         base: tip,
-        repeated: if is_active { Vec::new() } else { history.question },
+        repeated: if is_active { Vec::new() } else { outline.question },
         ..Start::default()
     })
 }

@@ -133,7 +133,7 @@ pub(in crate::http) async fn join_langgraph_run(call: Call, path: PathParameters
     let _counted = call.api.take_reader(&call.tenant)?;
     let following = following(&call, run.summary.run_id).await?;
     let end = Box::pin(end_of(&call, following.events, None)).await?;
-    respond_end(&call, end).await
+    respond_end(end).await
 }
 
 /// Follows a run: from its start, or after `Last-Event-ID`.

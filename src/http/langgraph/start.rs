@@ -15,7 +15,7 @@ use super::stream::{RunReader, end_of, name_run, respond, respond_end, write_val
 use super::thread_changes::{create, merge_metadata, new_name};
 use super::thread_path::known_thread;
 use crate::http::auth::Call;
-use crate::http::chat_history::read_history;
+use crate::http::chat_history::ChatOutline;
 use crate::http::chat_start::{Envelope, Way, make_way, start};
 use crate::http::chat_thread::ChatThread;
 use crate::http::face_stream;
@@ -31,6 +31,7 @@ use crate::run::{RequestKey, RunHandle, RunRequest};
 use agent::record::ThreadName;
 use store::keys::Scope;
 use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
 use values::json::Object;
 
 /// Starts a run on a thread, and streams its events.
@@ -44,7 +45,7 @@ pub(in crate::http) async fn stream_langgraph_run(
     path: PathParameters,
     body: KeyedBody<Object>,
 ) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     let target = Target::of_thread(thread_of(&call, &path, &body).await?);
     Box::pin(streamed(&call, target, body, run)).await
 }
@@ -56,7 +57,7 @@ pub(in crate::http) async fn stream_langgraph_run(
     (status = 200, description = "The events", content((String = "text/event-stream"))),
 ), extensions(("x-problems" = json!(START_PROBLEMS))))]
 pub(in crate::http) async fn stream_stateless_run(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     Box::pin(streamed(&call, Target::without_thread(&call)?, body, run)).await
 }
 
@@ -71,7 +72,7 @@ pub(in crate::http) async fn wait_for_langgraph_run(
     path: PathParameters,
     body: KeyedBody<Object>,
 ) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     let target = Target::of_thread(thread_of(&call, &path, &body).await?);
     Box::pin(waited(&call, target, body, run)).await
 }
@@ -83,7 +84,7 @@ pub(in crate::http) async fn wait_for_langgraph_run(
     (status = 200, description = "The values, or `__error__`", body = LangGraphObject),
 ), extensions(("x-problems" = json!(START_PROBLEMS))))]
 pub(in crate::http) async fn wait_for_stateless_run(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     Box::pin(waited(&call, Target::without_thread(&call)?, body, run)).await
 }
 
@@ -98,7 +99,7 @@ pub(in crate::http) async fn create_langgraph_run(
     path: PathParameters,
     body: KeyedBody<Object>,
 ) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     let target = Target::of_thread(thread_of(&call, &path, &body).await?);
     Box::pin(begun(&call, target, body, run)).await
 }
@@ -110,7 +111,7 @@ pub(in crate::http) async fn create_langgraph_run(
     (status = 200, description = "The run", body = LangGraphObject),
 ), extensions(("x-problems" = json!(START_PROBLEMS))))]
 pub(in crate::http) async fn create_stateless_run(call: Call, body: KeyedBody<Object>) -> Result<Response, Problem> {
-    let (body, run) = Sent::read(&call, body)?;
+    let (body, run) = Sent::read(&call, body).await?;
     Box::pin(begun(&call, Target::without_thread(&call)?, body, run)).await
 }
 
@@ -122,12 +123,16 @@ struct Sent {
 
 impl Sent {
     /// Reads a body. A state has all messages of its thread, so a caller must be able to read them.
-    fn read(call: &Call, body: KeyedBody<Object>) -> Result<(RunBody, Self), Problem> {
+    async fn read(call: &Call, body: KeyedBody<Object>) -> Result<(RunBody, Self), Problem> {
         call.check_scope(Scope::SessionsRead)?;
         let KeyedBody {
-            key, body, request_id, ..
+            key,
+            body,
+            bytes,
+            request_id,
         } = body;
-        Ok((RunBody::read(body)?, Self { key, request_id }))
+        let body = by_size(&call.tenant, bytes, move || RunBody::read(body)).await?;
+        Ok((body, Self { key, request_id }))
     }
 }
 
@@ -196,7 +201,7 @@ async fn waited(call: &Call, target: Target<'_>, body: RunBody, sent: Sent) -> R
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     let _counted = is_replay.then(|| call.api.take_reader(&call.tenant)).transpose()?;
     let (caller, events) = handle.into_events();
-    let mut response = respond_end(call, end_of(call, events, Some(&caller)).await?).await?;
+    let mut response = respond_end(end_of(call, events, Some(&caller)).await?).await?;
     name_run(&mut response, target.name(), run_id)?;
     mark_replay(&mut response, is_replay);
     Ok(response)
@@ -271,8 +276,8 @@ async fn respond_waiting(thread: &ChatThread<'_>) -> Result<Response, Problem> {
 }
 
 async fn waiting_values(thread: &ChatThread<'_>) -> Result<(Share, Values), Problem> {
-    let history = Box::pin(read_history(thread)).await?;
-    let (share, head) = head_of(thread, history).await?;
+    let outline = ChatOutline::read(thread).await?;
+    let (share, head) = head_of(thread, outline).await?;
     let values = Values {
         interrupts: head.open.map_or_else(Vec::new, |step| step.interrupts()),
         messages: head.messages,

@@ -11,10 +11,10 @@ use super::body::LangGraphObject;
 use super::partial_answers::stored_answers;
 use super::thread_path::known_thread;
 use crate::http::auth::Call;
-use crate::http::chat_history::{COPIES, ChatHistory, read_history, read_passages, size_of};
+use crate::http::chat_history::{COPIES, ChatOutline, read_or_nothing, read_passages, size_of};
 use crate::http::chat_thread::ChatThread;
 use crate::http::codes::ProblemCode;
-use crate::http::faces::chat::ChatEcho;
+use crate::http::faces::chat::{ChatEcho, EchoMessage, ReadPassage};
 use crate::http::faces::langgraph::{
     CheckpointName, Message, OpenStep, StateNode, ThreadState, error_of, in_order, line_of,
 };
@@ -23,8 +23,7 @@ use crate::http::json_body::JsonBody;
 use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
 use crate::run::await_ending;
-use crate::run::read::run_lookup;
-use agent::record::RunStatus;
+use agent::record::{RunRecord, RunStatus};
 use store::Page;
 use store::sessions::SessionFilter;
 use tasks::fair_share::Share;
@@ -61,8 +60,8 @@ struct NamedCheckpoint {
 ), extensions(("x-problems" = json!([ProblemCode::ThreadNotFound]))))]
 pub(in crate::http) async fn get_thread_state(call: Call, path: PathParameters) -> Result<Response, Problem> {
     let (thread, _) = known_thread(&call, &path).await?;
-    let history = Box::pin(settled_history(&thread)).await?;
-    let (share, head) = head_of(&thread, history).await?;
+    let outline = settled_outline(&thread).await?;
+    let (share, head) = head_of(&thread, outline).await?;
     let state = match head.name {
         CheckpointName::Root => ThreadState::of_new_thread(),
         _ => ThreadState::new(thread.name.as_str(), head),
@@ -147,53 +146,56 @@ pub(super) fn missing_checkpoint(name: &str) -> Problem {
 }
 
 /// Returns the state at the head of a thread, with the room that it takes.
-pub(super) async fn head_of(thread: &ChatThread<'_>, history: ChatHistory) -> Result<(Share, StateNode), Problem> {
-    let ChatHistory {
-        session_id,
-        passages,
-        question,
-        asking,
-        bytes,
-        share,
-    } = history.without_cancelled();
-    let asked = question.into_iter().map(Message::of_user).collect::<Vec<_>>();
-    let before = session_id.map_or(CheckpointName::Root, CheckpointName::Session);
-    let line = by_size(&thread.call.tenant, bytes, move || {
-        session_id.map(|tip| line_of(&passages, tip, 1))
-    })
-    .await;
-    let tip = line.and_then(|mut line| line.pop());
-    let tip = tip.unwrap_or_else(|| StateNode::new(before, None, Vec::new()));
-    let Some(run) = asking.filter(|_| !asked.is_empty()) else {
-        let open = match session_id {
-            Some(session_id) => open_step(thread, session_id).await?,
-            None => None,
-        };
-        let created_at = created_at(thread, session_id).await?;
-        return Ok((
-            share,
-            StateNode {
-                open,
-                created_at,
-                ..tip
-            },
-        ));
-    };
-    let mut messages = tip.messages;
-    messages.extend(asked);
-    let again = ChatEcho::of_stored(run.echo.as_deref()).again;
-    let name = CheckpointName::Input(again.unwrap_or(run.summary.session_id));
-    let error = (run.summary.status == RunStatus::Failed).then(|| error_of(&run));
-    let created_at = Some(run.summary.created_at);
-    let node = StateNode::new(name, Some(before), messages);
+pub(super) async fn head_of(thread: &ChatThread<'_>, outline: ChatOutline) -> Result<(Share, StateNode), Problem> {
+    let (share, bytes, passages) = read_or_nothing(thread.call, outline.session_id).await?;
+    let mut line = line_to_head(thread, outline, (bytes, passages), 1).await?;
+    let head = line.pop();
     Ok((
         share,
-        StateNode {
-            error,
-            created_at,
-            ..node
-        },
+        head.unwrap_or_else(|| StateNode::new(CheckpointName::Root, None, Vec::new())),
     ))
+}
+
+/// Returns the last states of the line that ends with the head of a thread, oldest first. A thread
+/// without sessions and runs has none.
+async fn line_to_head(
+    thread: &ChatThread<'_>,
+    outline: ChatOutline,
+    (bytes, passages): (u64, Vec<ReadPassage>),
+    most: usize,
+) -> Result<Vec<StateNode>, Problem> {
+    let outline = outline.without_cancelled();
+    let asking = outline.asking().cloned();
+    let ChatOutline {
+        session_id, question, ..
+    } = outline;
+    let Some(tip) = session_id else {
+        return Ok(with_question(Vec::new(), asking, question));
+    };
+    let mut line = by_size(&thread.call.tenant, bytes, move || line_of(&passages, tip, most)).await;
+    if let Some(node) = line.last_mut() {
+        node.open = open_step(thread, tip).await?;
+        node.created_at = created_at(thread, tip).await?;
+    }
+    Ok(with_question(line, asking, question))
+}
+
+/// Adds the question that has no session, after the last state.
+fn with_question(mut line: Vec<StateNode>, asking: Option<RunRecord>, question: Vec<EchoMessage>) -> Vec<StateNode> {
+    let Some(run) = asking.filter(|_| !question.is_empty()) else {
+        return line;
+    };
+    let again = ChatEcho::of_stored(run.echo.as_deref()).again;
+    let name = CheckpointName::Input(again.unwrap_or(run.summary.session_id));
+    let before = line.last().map_or(CheckpointName::Root, |node| node.name);
+    let mut messages = line.last().map_or_else(Vec::new, |node| node.messages.clone());
+    messages.extend(question.into_iter().map(Message::of_user));
+    line.push(StateNode {
+        error: (run.summary.status == RunStatus::Failed).then(|| error_of(&run)),
+        created_at: Some(run.summary.created_at),
+        ..StateNode::new(name, Some(before), messages)
+    });
+    line
 }
 
 /// Returns the calls of a session that wait, without those whose answers are stored.
@@ -206,43 +208,29 @@ pub(super) async fn open_step(thread: &ChatThread<'_>, session_id: SessionId) ->
     Ok(Some(step.without(&answers)))
 }
 
-async fn created_at(thread: &ChatThread<'_>, session_id: Option<SessionId>) -> Result<Option<Timestamp>, Problem> {
-    let Some(session_id) = session_id else { return Ok(None) };
-    let session = thread
-        .call
-        .api
-        .runs
-        .store
-        .session_lookup(&thread.call.tenant, session_id)
-        .await?;
+async fn created_at(thread: &ChatThread<'_>, session_id: SessionId) -> Result<Option<Timestamp>, Problem> {
+    let call = thread.call;
+    let session = call.api.runs.store.session_lookup(&call.tenant, session_id).await?;
     Ok(session.map(|session| session.created_at))
 }
 
-/// Reads the messages of a thread, after the end of a run that was stopped: a client stops a run
-/// and reads them at once, and never again.
-async fn settled_history(thread: &ChatThread<'_>) -> Result<ChatHistory, Problem> {
-    let history = Box::pin(read_history(thread)).await?;
-    let Some(run_id) = history.active().map(|run| run.summary.run_id) else {
-        return Ok(history);
+/// Reads what a thread shows, after the end of a run that was stopped: a client stops a run and
+/// reads its messages at once, and never again.
+async fn settled_outline(thread: &ChatThread<'_>) -> Result<ChatOutline, Problem> {
+    let outline = ChatOutline::read(thread).await?;
+    let Some(run_id) = outline.active().map(|run| run.summary.run_id) else {
+        return Ok(outline);
     };
     sleep(STOP_DELAY).await;
-    let (runs, tenant) = (&thread.call.api.runs, &thread.call.tenant);
-    let is_ending = await_ending(runs, tenant, run_id).await;
-    let is_ending = is_ending.map_err(|refusal| thread.call.problem(refusal))?;
-    let run = run_lookup(runs, tenant, run_id).await?;
-    if !is_ending && run.is_some_and(|run| !run.summary.status.is_terminal()) {
-        return Ok(history);
-    }
-    drop(history);
-    Box::pin(read_history(thread)).await
+    let ending = await_ending(&thread.call.api.runs, &thread.call.tenant, run_id).await;
+    ending.map_err(|refusal| thread.call.problem(refusal))?;
+    ChatOutline::read(thread).await
 }
 
 /// Reads the states of a thread, in order, once there is room for them.
 async fn read_states(thread: &ChatThread<'_>) -> Result<(Share, Vec<StateNode>), Problem> {
     let call = thread.call;
-    let history = Box::pin(settled_history(thread)).await?;
-    let tip = history.session_id;
-    let (own, head) = head_of(thread, history).await?;
+    let outline = settled_outline(thread).await?;
     let filter = SessionFilter {
         thread: Some(thread.name.clone()),
         ..SessionFilter::default()
@@ -252,73 +240,72 @@ async fn read_states(thread: &ChatThread<'_>) -> Result<(Share, Vec<StateNode>),
         limit: MAX_SESSIONS,
     };
     let sessions = call.api.runs.store.session_list(&call.tenant, &filter, page).await?;
-    let read = to_read(&sessions, tip);
+    let tip = outline.session_id;
+    let others = others_to_read(&sessions, tip);
     let mut bytes = 0;
-    for session_id in &read {
+    for session_id in tip.iter().chain(&others) {
         bytes += size_of(call, *session_id).await?;
     }
-    drop(own);
     // Each state has all messages before it.
     let most = usize::try_from(MAX_BYTES / bytes.max(1)).unwrap_or(usize::MAX);
     let most = most.clamp(MIN_SESSIONS, MAX_SESSIONS as usize);
     let copies = COPIES + 2 * most as u64;
     let room = SMALL.saturating_add(reading(bytes.saturating_mul(copies)));
     let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
-    let mut nodes: Vec<StateNode> = Vec::new();
-    for session_id in read {
+    let passages = match tip {
+        Some(tip) => read_passages(call, tip).await?,
+        None => Vec::new(),
+    };
+    let line = line_to_head(thread, outline, (bytes, passages), most).await?;
+    let head = line.last().map_or(CheckpointName::Root, |head| head.name);
+    let mut nodes = Vec::new();
+    add_line(&mut nodes, line, &sessions, tip);
+    for session_id in others {
         let passages = read_passages(call, session_id).await?;
-        let line = by_size(&call.tenant, bytes, move || line_of(&passages, session_id, most)).await;
-        for node in line {
-            add(&mut nodes, node, &sessions, session_id);
+        let mut line = by_size(&call.tenant, bytes, move || line_of(&passages, session_id, most)).await;
+        if let Some(node) = line.last_mut() {
+            node.open = open_step(thread, session_id).await?;
         }
-        let open = open_step(thread, session_id).await?;
-        let name = CheckpointName::Session(session_id);
-        if let Some(node) = nodes.iter_mut().find(|node| node.name == name) {
-            node.open = open;
-        }
+        add_line(&mut nodes, line, &sessions, Some(session_id));
     }
-    finish(&mut nodes, head.clone());
-    Ok((share, in_order(nodes, head.name)))
+    add_root(&mut nodes);
+    Ok((share, in_order(nodes, head)))
 }
 
-/// Returns the sessions to read, whose lines have all others: those that nothing continues, and
-/// those that wait, since only they have their open calls. The line of the tip is the first.
-fn to_read(sessions: &[SessionHead], tip: Option<SessionId>) -> Vec<SessionId> {
+/// Returns the sessions to read beside the tip, whose lines have all others: those that nothing
+/// continues, and those that wait, since only they have their open calls.
+fn others_to_read(sessions: &[SessionHead], tip: Option<SessionId>) -> Vec<SessionId> {
     let continued: BTreeSet<_> = sessions.iter().filter_map(|one| one.parent_session_id).collect();
     let is_read =
         |one: &&SessionHead| !continued.contains(&one.session_id) || one.run_status == Some(RunOutcome::Waiting);
     let others = sessions.iter().filter(is_read).map(|one| one.session_id);
-    let others = others.filter(|one| Some(*one) != tip);
-    tip.into_iter().chain(others).collect()
+    others.filter(|one| Some(*one) != tip).collect()
 }
 
-/// Adds a state, unless it is known. A session that waits is known from its own line alone.
-fn add(nodes: &mut Vec<StateNode>, mut node: StateNode, sessions: &[SessionHead], read: SessionId) {
-    if let CheckpointName::Session(session_id) = node.name {
-        let head = sessions.iter().find(|one| one.session_id == session_id);
-        node.created_at = head.map(|head| head.created_at);
-        let waits = head.is_some_and(|head| head.run_status == Some(RunOutcome::Waiting));
-        if waits && session_id != read {
-            return;
+/// Adds the states of a line that are not known. A session that waits is known from its own line
+/// alone, whose last session is `tip`.
+fn add_line(nodes: &mut Vec<StateNode>, line: Vec<StateNode>, sessions: &[SessionHead], tip: Option<SessionId>) {
+    for mut node in line {
+        if let CheckpointName::Session(session_id) = node.name
+            && let Some(head) = sessions.iter().find(|one| one.session_id == session_id)
+        {
+            node.created_at = Some(head.created_at);
+            if head.run_status == Some(RunOutcome::Waiting) && Some(session_id) != tip {
+                continue;
+            }
+        }
+        match nodes.iter_mut().find(|known| known.name == node.name) {
+            // A run repeats the input of another one, and has failed.
+            Some(known) => known.error = known.error.take().or(node.error),
+            None => nodes.push(node),
         }
     }
-    if !nodes.iter().any(|known| known.name == node.name) {
-        nodes.push(node);
-    }
 }
 
-/// Adds the head and, if the history is whole, the state before all sessions.
-fn finish(nodes: &mut Vec<StateNode>, head: StateNode) {
+/// Adds the state before all sessions, if the history is whole: clients lose the head if they see
+/// the root of a line that is cut.
+fn add_root(nodes: &mut Vec<StateNode>) {
     let root = CheckpointName::Root;
-    match nodes.iter_mut().find(|node| node.name == head.name) {
-        Some(known) => {
-            known.open = head.open;
-            known.error = head.error;
-        }
-        None if head.name == root => (),
-        None => nodes.push(head),
-    }
-    // Clients lose the head if they see the root of a line that is cut.
     let names: BTreeSet<_> = nodes.iter().map(|node| node.name.to_string()).collect();
     let mut parents = nodes.iter().filter_map(|node| node.parent);
     if parents.all(|parent| parent == root || names.contains(&parent.to_string())) {

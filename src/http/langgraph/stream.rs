@@ -9,12 +9,12 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::http::auth::Call;
-use crate::http::chat_history::read;
+use crate::http::chat_history::read_or_nothing;
 use crate::http::event_stream::{FrameReader, NextFrames, event_stream};
 use crate::http::face_stream::{FrameWriter, Reader, write_frame};
 use crate::http::faces::chat::ChatEcho;
 use crate::http::faces::langgraph::{Message, Modes, OpenStep, StreamWriter, Values, error_of, messages_of};
-use crate::http::in_flight::{SMALL, respond_with};
+use crate::http::in_flight::respond_with;
 use crate::http::problem::Problem;
 use crate::run::CallerGuard;
 use crate::run::read::{Followed, Follower, run_lookup, run_messages};
@@ -32,7 +32,7 @@ const LAST_EVENT: &str = "last-event-id";
 struct NumberedWriter {
     writer: StreamWriter,
     /// The room of the conversation before the run.
-    _share: Option<Share>,
+    _share: Share,
     /// The last event that the reader has: the number of an event of the run, and that of the event
     /// made of it.
     after: Option<(u64, u64)>,
@@ -142,7 +142,7 @@ impl FrameReader for Following {
 }
 
 impl Following {
-    fn begin(&mut self, (share, conversation): (Option<Share>, Vec<Message>)) {
+    fn begin(&mut self, (share, conversation): (Share, Vec<Message>)) {
         let Stage::Waiting(reader) = mem::replace(&mut self.stage, Stage::Over) else {
             return;
         };
@@ -185,30 +185,27 @@ async fn conversation_before(
     call: &Call,
     run_id: RunId,
     first: Option<&RunEvent>,
-) -> Result<(Option<Share>, Vec<Message>), Problem> {
+) -> Result<(Share, Vec<Message>), Problem> {
     let run = run_lookup(&call.api.runs, &call.tenant, run_id).await?;
-    let Some(run) = run else { return Ok((None, Vec::new())) };
     let begun = match first.map(|event| &event.payload) {
         Some(RunEventPayload::Started(started)) => started.base_session_id,
-        _ => run.summary.base_session_id,
+        _ => run.as_ref().and_then(|run| run.summary.base_session_id),
     };
     let (share, mut messages) = messages_at(call, begun).await?;
-    let echo = ChatEcho::of_stored(run.echo.as_deref());
+    let echo = run.and_then(|run| run.echo);
+    let echo = ChatEcho::of_stored(echo.as_deref());
     messages.extend(echo.messages.into_iter().map(Message::of_user));
     Ok((share, messages))
 }
 
-async fn messages_at(call: &Call, session_id: Option<SessionId>) -> Result<(Option<Share>, Vec<Message>), Problem> {
-    let Some(session_id) = session_id else {
-        return Ok((None, Vec::new()));
-    };
-    let (share, bytes, passages) = read(call, session_id).await?;
+async fn messages_at(call: &Call, session_id: Option<SessionId>) -> Result<(Share, Vec<Message>), Problem> {
+    let (share, bytes, passages) = read_or_nothing(call, session_id).await?;
     let messages = by_size(&call.tenant, bytes, move || messages_of(&passages)).await;
-    Ok((Some(share), messages))
+    Ok((share, messages))
 }
 
 /// The state at the end of a run, or its error, and the room that it takes.
-pub(super) type End = (Option<Share>, Result<Values, Value>);
+pub(super) type End = (Share, Result<Values, Value>);
 
 /// Follows a run to its end.
 pub(super) async fn end_of(call: &Call, mut events: Follower, caller: Option<&CallerGuard>) -> Result<End, Problem> {
@@ -236,11 +233,7 @@ pub(super) async fn end_of(call: &Call, mut events: Follower, caller: Option<&Ca
 }
 
 /// Responds with the end of a run.
-pub(super) async fn respond_end(call: &Call, (share, end): End) -> Result<Response, Problem> {
-    let share = match share {
-        Some(share) => share,
-        None => call.api.in_flight.take_soon(&call.tenant, SMALL).await?,
-    };
+pub(super) async fn respond_end((share, end): End) -> Result<Response, Problem> {
     match end {
         Ok(values) => respond_with(share, values).await,
         Err(error) => respond_with(share, json!({"__error__": error})).await,
@@ -255,7 +248,8 @@ async fn stored_end(call: &Call, run_id: RunId) -> Result<End, Problem> {
         .ok_or_else(gone)?;
     let run = &stored.record.summary;
     if run.status == RunStatus::Failed {
-        return Ok((None, Err(error_of(&stored.record))));
+        let (share, _) = messages_at(call, None).await?;
+        return Ok((share, Err(error_of(&stored.record))));
     }
     let session_id = if run.status.has_session() {
         Some(run.session_id)

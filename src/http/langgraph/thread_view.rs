@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::partial_answers::shown;
 use super::states::head_of;
-use crate::http::chat_history::read_history;
+use crate::http::chat_history::ChatOutline;
 use crate::http::chat_thread::ChatThread;
 use crate::http::faces::langgraph::ThreadState;
 use crate::http::problem::Problem;
@@ -31,13 +31,10 @@ pub(in crate::http) struct ThreadView {
 impl ThreadView {
     /// Makes the view of a thread with its values.
     pub(super) async fn read(thread: &ChatThread<'_>, record: Option<ThreadRecord>) -> Result<(Share, Self), Problem> {
-        let history = Box::pin(read_history(thread)).await?.without_cancelled();
-        let (status, record) = (
-            status_of(thread, history.asking.as_ref(), record.as_ref()).await?,
-            record,
-        );
+        let outline = ChatOutline::read(thread).await?.without_cancelled();
+        let status = status_of(thread, outline.asking(), record.as_ref()).await?;
         let now = thread.call.api.runs.clock.now();
-        let (share, head) = head_of(thread, history).await?;
+        let (share, head) = head_of(thread, outline).await?;
         let state = json!(ThreadState::new(thread.name.as_str(), head));
         let interrupts = &state["tasks"][0]["interrupts"];
         let waiting = interrupts.as_array().filter(|all| !all.is_empty());

@@ -1,19 +1,13 @@
 //! The messages of a session as a page has them.
 
-use std::sync::Arc;
-
 use super::agent_events::AgentEvents;
 use super::fold::fold;
 use super::message::Message;
-use crate::http::faces::chat::{EchoMessage, Said, conversation_of};
-use crate::run::read::{Passage, PassageRuns};
+use crate::http::faces::chat::{EchoMessage, ReadPassage, Said, conversation_of};
 
 /// Returns the messages of a session, oldest first, from its passages and their runs. `question` is
 /// what has no session yet.
-pub(in crate::http) fn messages_of(
-    passages: &[(Arc<Passage>, Option<PassageRuns>)],
-    question: Vec<EchoMessage>,
-) -> Vec<Message> {
+pub(in crate::http) fn messages_of(passages: &[ReadPassage], question: Vec<EchoMessage>) -> Vec<Message> {
     let mut messages = Vec::new();
     for said in conversation_of(passages)
         .into_iter()

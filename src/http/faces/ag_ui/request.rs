@@ -133,7 +133,7 @@ impl RunInput {
         let run_id: String = fields.required("runId")?;
         check_id(&run_id, "/runId")?;
         let messages: Vec<Value> = fields.required("messages")?;
-        let raw_messages = Value::from(messages.clone()).to_string();
+        let raw_messages = serde_json::to_string(&messages).map_err(Problem::internal)?;
         let messages = messages
             .into_iter()
             .enumerate()

@@ -1,13 +1,10 @@
 //! The messages of a session as a page has them.
 
-use std::sync::Arc;
-
 use super::message::UiMessage;
-use crate::http::faces::chat::{Said, conversation_of};
-use crate::run::read::{Passage, PassageRuns};
+use crate::http::faces::chat::{ReadPassage, Said, conversation_of};
 
 /// Returns the messages of a session, oldest first, from its passages and their runs.
-pub(in crate::http) fn messages_of(passages: &[(Arc<Passage>, Option<PassageRuns>)]) -> Vec<UiMessage> {
+pub(in crate::http) fn messages_of(passages: &[ReadPassage]) -> Vec<UiMessage> {
     let has_parts = |turn: &UiMessage| !turn.is_empty();
     let mut messages = Vec::new();
     // The turn of the agent that later runs may go on with.

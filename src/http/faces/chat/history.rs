@@ -9,6 +9,9 @@ use crate::http::faces::turn::Turn;
 use crate::run::read::{Passage, PassageRuns, is_input};
 use values::message::{Message, Role};
 
+/// A passage, with the runs that have made it.
+pub(in crate::http) type ReadPassage = (Arc<Passage>, Option<PassageRuns>);
+
 /// Something that somebody has said.
 #[derive(Debug)]
 pub(in crate::http::faces) enum Said {
@@ -28,7 +31,7 @@ pub(in crate::http::faces) enum Said {
 }
 
 /// Returns what was said in a session, oldest first.
-pub(in crate::http::faces) fn conversation_of(passages: &[(Arc<Passage>, Option<PassageRuns>)]) -> Vec<Said> {
+pub(in crate::http::faces) fn conversation_of(passages: &[ReadPassage]) -> Vec<Said> {
     let mut said = Vec::new();
     for (passage, runs) in passages {
         match runs {

@@ -18,6 +18,7 @@ mod writer;
 pub(in crate::http::faces) use self::chunk::{Chunk, RunMetadata, SubagentData};
 pub(in crate::http::faces) use self::echo::page_metadata;
 pub(in crate::http) use self::echo::{ChatEcho, EchoMessage};
+pub(in crate::http) use self::history::ReadPassage;
 pub(in crate::http::faces) use self::history::{Said, conversation_of};
 #[cfg(test)]
 pub(in crate::http::faces) use self::parts_writer::CUT;

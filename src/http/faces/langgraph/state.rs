@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,8 +11,7 @@ use super::interrupt::{Interrupt, OpenStep};
 use super::message::Message;
 use super::request::CheckpointName;
 use super::writer::Values;
-use crate::http::faces::chat::{ChatEcho, Said, conversation_of};
-use crate::run::read::{Passage, PassageRuns};
+use crate::http::faces::chat::{ChatEcho, ReadPassage, Said, conversation_of};
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::json::{Object, Value};
@@ -45,9 +43,6 @@ impl StateNode {
         }
     }
 }
-
-/// A passage, with the runs that have made it.
-pub(in crate::http) type ReadPassage = (Arc<Passage>, Option<PassageRuns>);
 
 /// Returns all messages of a session.
 pub(in crate::http) fn messages_of(passages: &[ReadPassage]) -> Vec<Message> {
