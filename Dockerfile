@@ -66,8 +66,9 @@ COPY --from=build --chown=65532:65532 /out/var/lib/agent-runtime /var/lib/agent-
 
 USER 65532:65532
 WORKDIR /var/lib/agent-runtime
-ENV AGENT_RUNTIME__HTTP__LISTEN=0.0.0.0:8080 \
-    AGENT_RUNTIME__STORE__URL=sqlite:///var/lib/agent-runtime/agent-runtime.db
+# The store is data/agent-runtime.db here, unless AGENT_RUNTIME__STORE__URL or …_URL_FILE names
+# another one. Both at once are an error, so the image sets neither.
+ENV AGENT_RUNTIME__HTTP__LISTEN=0.0.0.0:8080
 VOLUME /var/lib/agent-runtime
 EXPOSE 8080
 
@@ -92,8 +93,7 @@ COPY --from=build --chown=65532:65532 /out/var/lib/agent-runtime /var/lib/agent-
 # By number, so that an orchestrator can see that it is not root.
 USER 65532:65532
 WORKDIR /var/lib/agent-runtime
-ENV AGENT_RUNTIME__HTTP__LISTEN=0.0.0.0:8080 \
-    AGENT_RUNTIME__STORE__URL=sqlite:///var/lib/agent-runtime/agent-runtime.db
+ENV AGENT_RUNTIME__HTTP__LISTEN=0.0.0.0:8080
 VOLUME /var/lib/agent-runtime
 EXPOSE 8080
 

@@ -4,6 +4,8 @@
 //! the crates in `crates`. Read the modules in the order below: each imports only modules above it;
 //! `tests/suite/tidy` checks that. `ARCHITECTURE.md` has the map.
 
+pub mod metrics;
+
 pub mod command_queue;
 pub mod outbox;
 pub mod retention;

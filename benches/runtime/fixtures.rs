@@ -44,6 +44,7 @@ pub(crate) async fn open(url: &str) -> Arc<dyn Store> {
         acquire_timeout: Duration::from_secs(5),
         migrate: true,
         listen_url: None,
+        observer: None,
     };
     store::open(url, settings).await.unwrap()
 }

@@ -42,6 +42,17 @@ packages_install() {
     packages_install "$@"
 }
 
+# Unpacks a package into a folder, and installs nothing.
+packages_unpack() {
+    local package=$1 folder=$2 as_root=() apt=(apt-get -q)
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+    if ! (cd "$folder" && apt-get -q download "$package" >&2); then
+        # As another user, the lists can't be renewed.
+        [[ $EUID -eq 0 ]] && packages_renew && (cd "$folder" && apt-get -q download "$package" >&2) || return 1
+    fi
+    dpkg-deb --extract "$folder"/"$package"_*.deb "$folder" && rm -- "$folder"/"$package"_*.deb
+}
+
 # Prints what would be installed.
 packages_plan() {
     apt-get -q --simulate install --no-install-recommends --no-upgrade --no-remove "$@" 2>/dev/null

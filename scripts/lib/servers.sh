@@ -49,8 +49,9 @@ SERVERS_AS_USER=()
 # command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
 # maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, the Python in
 # AGENT_RUNTIME_TEST_PYTHON, the libraries of Node.js in
-# AGENT_RUNTIME_TEST_NODE_MODULES and the pooler in AGENT_RUNTIME_TEST_PGBOUNCER,
-# unless they can't be had or no tests are run: only those set
+# AGENT_RUNTIME_TEST_NODE_MODULES, the pooler in AGENT_RUNTIME_TEST_PGBOUNCER and
+# the programs of Prometheus in the folder AGENT_RUNTIME_TEST_PROMETHEUS, unless
+# they can't be had or no tests are run: only those set
 # AGENT_RUNTIME_TEST_REQUIRE_SERVERS.
 servers_run() {
     servers_prepare
@@ -58,6 +59,7 @@ servers_run() {
         servers_prepare_python
         servers_prepare_node
         servers_prepare_pgbouncer
+        servers_prepare_prometheus
     fi
     servers_start_postgres
     servers_start_redis
@@ -254,6 +256,21 @@ servers_build_pgbouncer() {
         (cd "$folder/source" && ./configure --without-cares && make pgbouncer) >"$folder/build.log" 2>&1 &&
         mkdir "$target" &&
         mv "$folder/source/pgbouncer" "$target"
+}
+
+# Unpacks Debian's Prometheus, which then starts no daemon.
+servers_prepare_prometheus() {
+    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-prometheus
+    if [[ ! -x $folder/usr/bin/promtool ]]; then
+        servers_say "unpacking Prometheus"
+        rm -rf -- "$folder"
+        mkdir -p "$folder"
+        if ! packages_unpack prometheus "$folder"; then
+            servers_say "Prometheus can't be unpacked"
+            return 0
+        fi
+    fi
+    export AGENT_RUNTIME_TEST_PROMETHEUS=$folder/usr/bin
 }
 
 # A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.

@@ -90,7 +90,7 @@ fn check_agents(
         };
         findings.push(Finding::Warning(format!("{} is not read: {why}", path.display())));
     }
-    let ingredients = Ingredients::make(config, extensions, None)?;
+    let ingredients = Ingredients::make(config, extensions, None, None)?;
     findings.extend(ingredients.servers.problems().into_iter().map(Finding::Error));
     let checks = ingredients.checks(config);
     let (usable, faults) = found.check(&checks);

@@ -10,9 +10,10 @@ use super::tool_files::http_tools_of;
 use super::{derived_settings, tool_settings};
 use crate::command_queue::QueuedCommands;
 use crate::config::{Backend, Config};
+use crate::metrics::{Metrics, ObservedModels};
 use crate::run::agents::{AgentChecks, AgentDirectory};
 use agent::hooks::HookRegistry;
-use agent::ports::Tool;
+use agent::ports::{ModelCatalog, Tool};
 use agent::{SummarisationFactory, builtin_hooks};
 use models::Catalog;
 use net::outgoing::{NameResolver, OutgoingClient, SystemResolver};
@@ -28,7 +29,7 @@ use values::usage::PriceTable;
 /// The available models, tools and hooks, and their shared resources.
 #[derive(Debug)]
 pub(super) struct Ingredients {
-    pub(super) models: Arc<Catalog>,
+    pub(super) models: Arc<dyn ModelCatalog>,
     pub(super) tools: Arc<ToolRegistry>,
     pub(super) servers: Arc<McpServers>,
     pub(super) commands: Arc<Commands>,
@@ -47,15 +48,20 @@ impl Ingredients {
         config: &Config,
         extensions: Extensions,
         store: Option<&Arc<dyn Store>>,
+        metrics: Option<&Arc<Metrics>>,
     ) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
-        let models = Arc::new(Catalog::new(
+        let models: Arc<dyn ModelCatalog> = Arc::new(Catalog::new(
             config.providers.values().cloned().collect(),
             &config.models,
             Arc::clone(&ids),
             Arc::clone(&clock),
         )?);
+        let models = match metrics {
+            Some(metrics) => Arc::new(ObservedModels::new(models, config.prices.clone(), Arc::clone(metrics))),
+            None => models,
+        };
         let commands = Commands::new(tool_settings::commands(config, extensions.sandbox_helper)?);
         let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);
         let servers = Arc::new(mcp_servers_of(config, &resolver, &commands)?);
@@ -82,7 +88,7 @@ impl Ingredients {
         let mut hooks = builtin_hooks();
         hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets.clone())));
         hooks.push(Box::new(SummarisationFactory::new(
-            Arc::clone(&models) as _,
+            Arc::clone(&models),
             prices.clone(),
             config.context_windows.clone(),
         )));
@@ -104,7 +110,7 @@ impl Ingredients {
     /// Returns the checks for definitions of agents.
     pub(super) fn checks(&self, config: &Config) -> AgentChecks {
         AgentChecks {
-            models: Arc::clone(&self.models) as _,
+            models: Arc::clone(&self.models),
             tools: Arc::clone(&self.tools) as _,
             servers: Arc::clone(&self.servers) as _,
             hooks: Arc::clone(&self.hooks),

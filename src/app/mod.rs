@@ -28,6 +28,7 @@ pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 use crate::config::{Backend, Config};
 use crate::http::{McpSettings, OpenAiSettings};
+use crate::metrics::Metrics;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::agents::AgentDirectory;
@@ -67,8 +68,16 @@ pub struct App {
 impl App {
     /// Opens the store and puts everything together.
     pub async fn build(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
-        let store = open_store(config).await?;
-        let ingredients = Ingredients::make(config, extensions, Some(&store))?;
+        let metrics = config.metrics.is_on().then(|| Arc::new(Metrics::new(&config.metrics)));
+        let settings = StoreSettings {
+            observer: metrics.as_ref().map(|metrics| Arc::clone(&metrics.store) as _),
+            ..config.connections.clone()
+        };
+        let store = open_store_with(config, settings).await?;
+        if let Some(metrics) = &metrics {
+            metrics.standing.set_build(config.queue.role.as_str(), store.engine());
+        }
+        let ingredients = Ingredients::make(config, extensions, Some(&store), metrics.as_ref())?;
         let agents = ingredients.directory(&store, config)?;
         let Ingredients {
             models,
@@ -91,6 +100,7 @@ impl App {
             secrets,
             wake_up: Arc::new(Notify::new()),
             clock: Arc::clone(&clock),
+            metrics: metrics.clone(),
         };
         let runs = RunContext {
             process: ProcessState::new(&config.runs, &config.queue, config.subagents, &limits, &clock, &*ids),
@@ -98,7 +108,7 @@ impl App {
             store,
             board: open_board(config, &supervisor).await?,
             agents: Arc::new(agents),
-            models: models as _,
+            models,
             tools: tools as _,
             servers: Arc::clone(&servers) as _,
             hooks,
@@ -107,6 +117,7 @@ impl App {
             clock,
             ids,
             outbox: Arc::clone(&outbox_ports.wake_up),
+            metrics,
             supervisor,
             settings: config.runs.clone(),
             queue: config.queue,
@@ -189,7 +200,7 @@ pub fn agent_directory(
     config: &Config,
     extensions: Extensions,
 ) -> anyhow::Result<(AgentDirectory, Vec<anyhow::Error>)> {
-    Ingredients::make(config, extensions, Some(store))?.usable_directory(store, config)
+    Ingredients::make(config, extensions, Some(store), None)?.usable_directory(store, config)
 }
 
 /// Refuses to listen beyond this machine without any API key, since everybody who reaches the port

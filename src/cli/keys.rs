@@ -27,7 +27,7 @@ pub(super) enum KeysCommand {
         /// The tenant whose data the key opens.
         #[arg(long)]
         tenant: TenantId,
-        /// The scopes of the key: `runs:write`, `sessions:read`, `admin`.
+        /// The scopes of the key: `runs:write`, `sessions:read`, `admin`, `metrics`.
         #[arg(long = "scope", value_delimiter = ',', default_value = "runs:write,sessions:read")]
         scopes: Vec<Scope>,
         /// The purpose of the key.

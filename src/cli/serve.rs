@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::output::print_line;
 use crate::app::{self, App, Extensions};
 use crate::config::{Config, Loaded};
-use crate::http;
+use crate::http::{self, Interface};
 use crate::lifecycle::{ReloadSignals, StopSignals};
 use crate::run::process;
 use crate::run::settings::ProcessRole;
@@ -69,6 +69,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         format!("can't listen on {listen} (another address is chosen with --listen or the key `http.listen`)")
     })?;
     let address = listener.local_addr()?;
+    let metrics_listener = listen_for_metrics(config).await?;
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
@@ -84,20 +85,45 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     };
     app.begin();
     let stop = CancellationToken::new();
-    let mut serving = pin!(http::serve(listener, interface, stop.clone()));
-    let mut ending = pin!(end_runs(app, signals, &stop, config.runs.shutdown_grace));
+    let working = async {
+        let mut serving = pin!(http::serve(listener, interface.clone(), stop.clone()));
+        let mut ending = pin!(end_runs(app, &interface, signals, &stop, config));
+        tokio::select! {
+            () = &mut serving => ending.await,
+            // All runs have ended, so only responses are still being sent.
+            () = &mut ending => if timeout(RESPONSE_GRACE, serving).await.is_err() {
+                tracing::warn!("closing connections that are still open: their callers have not sent or read all");
+            },
+            never = async {
+                report_sandbox(app).await;
+                reload_agents(app, reloads).await
+            } => match never {},
+        }
+    };
+    // Metrics can be read until the last run has ended.
     tokio::select! {
-        () = &mut serving => ending.await,
-        // All runs have ended, so only responses are still being sent.
-        () = &mut ending => if timeout(RESPONSE_GRACE, serving).await.is_err() {
-            tracing::warn!("closing connections that are still open: their callers have not sent or read all");
-        },
-        never = async {
-            report_sandbox(app).await;
-            reload_agents(app, reloads).await
-        } => match never {},
+        () = working => (),
+        never = serve_metrics(metrics_listener, &interface) => match never {},
     }
     Ok(())
+}
+
+async fn listen_for_metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    let Some(listen) = config.metrics.listen else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.with_context(|| format!("can't show metrics on {listen} (`metrics.listen`)"))?;
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "showing metrics");
+    Ok(Some(listener))
+}
+
+async fn serve_metrics(listener: Option<TcpListener>, interface: &Interface) -> Infallible {
+    if let Some(listener) = listener {
+        http::serve(listener, interface.measuring(), CancellationToken::new()).await;
+    }
+    std::future::pending().await
 }
 
 /// Logs the isolation of commands, or the reason why they can't run.
@@ -138,9 +164,28 @@ fn warn_of_missing_keys(app: &App) {
     }
 }
 
-/// Waits for a signal, then lets runs finish within the grace period. A second signal cancels them.
-async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
+/// Waits for a signal, then for `shutdown.drain_delay`, and lets runs finish within the grace
+/// period. A second signal ends the delay, and one more cancels the runs.
+async fn end_runs(
+    app: &App,
+    interface: &Interface,
+    mut signals: StopSignals,
+    stop: &CancellationToken,
+    config: &Config,
+) {
     signals.next().await;
+    let (drain_delay, grace) = (config.drain.drain_delay, config.runs.shutdown_grace);
+    if !drain_delay.is_zero() {
+        interface.begin_drain();
+        tracing::info!(
+            ?drain_delay,
+            "stopping: /readyz reports it, and requests are still served; another signal ends the delay"
+        );
+        tokio::select! {
+            () = tokio::time::sleep(drain_delay) => (),
+            _ = signals.next() => (),
+        }
+    }
     let runs = process::active_runs(&app.runs);
     tracing::info!(
         runs,

@@ -61,7 +61,8 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use self::sections::Sections;
-use crate::http::{ConsoleSettings, HttpLimits, McpAccess, OpenAiAccess};
+use crate::http::{ConsoleSettings, DrainSettings, HttpLimits, McpAccess, OpenAiAccess};
+use crate::metrics::MetricsSettings;
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
 use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
@@ -153,6 +154,10 @@ pub struct Config {
     pub sweeps: SweepSettings,
     /// `[agents]`
     pub agents: DirectoryConfig,
+    /// `[metrics]`
+    pub metrics: MetricsSettings,
+    /// `[shutdown]`
+    pub drain: DrainSettings,
     /// `[log]`
     pub log: LogConfig,
 }
@@ -197,6 +202,8 @@ impl Config {
             retention: sections.read("retention")?,
             sweeps: sections.read("retention")?,
             agents: sections.read("agents")?,
+            metrics: sections.read("metrics")?,
+            drain: sections.read("shutdown")?,
             log: sections.read("log")?,
         })
     }

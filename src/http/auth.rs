@@ -73,7 +73,7 @@ impl Call {
 
     /// Refuses the request if its API key lacks the scope.
     pub(super) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
-        let allowed = |key: &Arc<ApiKeyRecord>| key.scopes.contains(&scope) || key.scopes.contains(&Scope::Admin);
+        let allowed = |key: &Arc<ApiKeyRecord>| scope.is_granted(&key.scopes);
         if self.key.as_ref().is_none_or(allowed) {
             Ok(())
         } else {

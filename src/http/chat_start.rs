@@ -9,7 +9,8 @@ use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
 use crate::run::refusal::Refusal;
 use crate::run::{
-    self, InputMessage, OnDisconnect, ReaderGrace, RequestKey, RunHandle, RunRequest, ThreadFrom, offered_lookup,
+    self, InputMessage, OnDisconnect, ReaderGrace, RequestKey, RequestOrigin, RunHandle, RunRequest, ThreadFrom,
+    offered_lookup,
 };
 use agent::answers::{Answer, Answers};
 use agent::definition::DurabilityChoice;
@@ -36,7 +37,7 @@ pub(super) struct Envelope {
     /// How the run ends without any reader for a while.
     pub(super) reader_grace: Option<ReaderGrace>,
     /// The name of the request in the log.
-    pub(super) request_id: Option<String>,
+    pub(super) origin: Option<RequestOrigin>,
 }
 
 /// Starts a run.
@@ -49,7 +50,7 @@ pub(super) async fn start(call: &Call, envelope: Envelope, request: RunRequest) 
         on_disconnect: envelope.on_disconnect,
         reader_grace: envelope.reader_grace,
         limits: call.run_limits(),
-        request_id: envelope.request_id,
+        origin: envelope.origin,
         ..request
     };
     run::start_new(&call.api.runs, call.tenant.clone(), request).await

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Call;
+use crate::metrics::OpenGuard;
 use crate::run::read::LOGIN_ENDED;
 
 /// The comment in a stream that would be silent otherwise.
@@ -50,6 +51,12 @@ pub(super) fn event_stream(call: Call, reader: impl FrameReader) -> Response {
     let watched = Watched {
         frames: Box::pin(frames),
         next_check: Instant::now() + call.api.limits.keep_alive_interval,
+        _open: call
+            .api
+            .runs
+            .metrics
+            .as_ref()
+            .map(|metrics| metrics.http.stream_opened()),
         call,
         login_ended,
     };
@@ -80,6 +87,8 @@ struct Watched<S> {
     next_check: Instant,
     /// Cancelled once the key or the login of the reader is no longer valid.
     login_ended: CancellationToken,
+    /// Counts the stream.
+    _open: Option<OpenGuard>,
 }
 
 impl<S: Stream<Item = Bytes> + Send> Watched<S> {

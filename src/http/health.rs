@@ -30,12 +30,16 @@ pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// Returns whether the store is reachable, its schema is current, and all background loops work.
-/// The store is checked once per second.
+/// Returns whether the store is reachable, its schema is current, all background loops work, and no
+/// shutdown has begun. The store is checked once per second.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
     (status = 200, description = "The service is ready", body = Health),
 ), extensions(("x-problems" = json!([ProblemCode::StoreUnavailable, ProblemCode::NotReady]))))]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Health>, Problem> {
+    if api.drain.has_begun() {
+        let words = "the process is shutting down; it serves what still arrives";
+        return Err(Problem::new(ProblemCode::NotReady, words));
+    }
     let down = api.runs.supervisor.loops_down();
     if !down.is_empty() {
         let detail = format!(

@@ -11,10 +11,9 @@ use serde::de::DeserializeOwned;
 
 use super::headers::{invalid, single};
 use super::json_body::{check_media_type, decode_body, read_body};
-use super::observe::RequestId;
 use super::problem::Problem;
 use super::state::Api;
-use crate::run::RequestKey;
+use crate::run::{RequestKey, RequestOrigin};
 use values::json::{Value, canonical_bytes};
 use values::session::Hash;
 
@@ -33,7 +32,7 @@ pub(super) struct KeyedBody<T> {
     pub(super) key: Option<RequestKey>,
     pub(super) body: T,
     pub(super) bytes: u64,
-    pub(super) request_id: Option<String>,
+    pub(super) origin: Option<RequestOrigin>,
 }
 
 impl<T> KeyedBody<T> {
@@ -60,8 +59,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let name = RequestName::of(&request)?;
-        let request_id = request.extensions().get::<RequestId>();
-        let request_id = request_id.map(|RequestId(id)| id.clone());
+        let origin = request.extensions().get::<RequestOrigin>().cloned();
         check_media_type(request.headers())?;
         let body = read_body(request, api).await?;
         let api = Arc::clone(api);
@@ -73,7 +71,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for KeyedBody<T
                 key,
                 body,
                 bytes,
-                request_id,
+                origin,
             })
         };
         body.make(decode).await

@@ -54,6 +54,11 @@ impl InFlight {
         }
     }
 
+    /// Returns the bytes in flight.
+    pub(super) fn taken(&self) -> usize {
+        self.bytes.taken()
+    }
+
     /// Waits until there is room for `bytes` bytes.
     pub(super) async fn take(&self, tenant: &TenantId, bytes: usize) -> Share {
         self.bytes.take(tenant, bytes).await

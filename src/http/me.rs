@@ -21,8 +21,8 @@ pub(super) struct Caller {
     tenant: String,
     /// Whether requests need an API key. They do once a first key was made.
     requires_key: bool,
-    /// What the caller may do: `runs:write`, `sessions:read`, `admin`. The scope `admin` includes
-    /// the others.
+    /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
+    /// includes those before it.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
     /// The API key; null as long as no key exists.

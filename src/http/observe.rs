@@ -14,15 +14,15 @@ use super::auth::Call;
 use super::face_errors::{is_of_page, write_text};
 use super::openai_errors::{is_openai_path, mark_duration, status_of, write_error};
 use super::problem::Problem;
-use values::ids::{IdSource, RunId};
+use crate::metrics::HttpMetrics;
+use crate::run::{RequestOrigin, RunContext};
+use values::ids::RunId;
+use values::trace_context::TraceContext;
 
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is accepted from a caller.
 const MAX_REQUEST_ID: usize = 128;
-
-/// The name of a request, in its log line and in the run that it starts.
-#[derive(Debug, Clone)]
-pub(super) struct RequestId(pub(super) String);
 
 /// The run that a request has started, for its log line.
 #[derive(Debug, Clone, Copy)]
@@ -33,13 +33,13 @@ struct Line {
     /// The method; `None` if the request could not be read.
     method: Option<Method>,
     route: String,
-    request_id: String,
+    origin: RequestOrigin,
     started: Instant,
 }
 
 /// Handles a request, from its arrival until its response begins.
 pub(super) async fn observe<F: Future<Output = Response>>(
-    ids: &dyn IdSource,
+    runs: &RunContext,
     mut request: Request,
     answer: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -50,49 +50,62 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     let line = Line {
         method: Some(request.method().clone()),
         route: route.to_owned(),
-        request_id: request_id(request.headers()).unwrap_or_else(|| ids.next_uuid().to_string()),
+        origin: RequestOrigin {
+            request_id: request_id(request.headers()).unwrap_or_else(|| runs.ids.next_uuid().to_string()),
+            trace: trace_of(request.headers()),
+        },
         started: Instant::now(),
     };
     let path = request.uri().path().to_owned();
-    request.extensions_mut().insert(RequestId(line.request_id.clone()));
+    request.extensions_mut().insert(line.origin.clone());
     // The span has the level of errors, so that no log filter drops it from a logged line.
-    let span = tracing::error_span!("http.request", request_id = line.request_id, run_id = Empty);
+    let request_id = line.origin.request_id.as_str();
+    let span = tracing::error_span!("http.request", request_id, trace_id = Empty, run_id = Empty);
+    if let Some(trace) = line.origin.trace {
+        span.record("trace_id", display(trace.trace_id));
+    }
     let response = answer(request).instrument(span).await;
-    finish(&line, &path, response)
+    finish(runs, &line, &path, response)
 }
 
 /// Responds to a request that could not be parsed.
-pub(super) fn respond_unparsed(problem: Problem, ids: &dyn IdSource) -> Response {
+pub(super) fn respond_unparsed(problem: Problem, runs: &RunContext) -> Response {
     let line = Line {
         method: None,
         route: "unread".to_owned(),
-        request_id: ids.next_uuid().to_string(),
+        origin: RequestOrigin {
+            request_id: runs.ids.next_uuid().to_string(),
+            trace: None,
+        },
         started: Instant::now(),
     };
-    finish(&line, "/", problem.into_response())
+    finish(runs, &line, "/", problem.into_response())
 }
 
-/// Logs the response, writes the body of a problem, and adds the request id.
-fn finish(line: &Line, path: &str, mut response: Response) -> Response {
+/// Logs and counts the response, writes the body of a problem, and adds the request id.
+fn finish(runs: &RunContext, line: &Line, path: &str, mut response: Response) -> Response {
     let problem = response.extensions_mut().remove::<Problem>();
     let is_openai = is_openai_path(path);
     if let Some(problem) = problem.as_ref().filter(|_| is_openai) {
         *response.status_mut() = status_of(problem.code());
     }
     log(line, &response, problem.as_ref());
+    if let Some(metrics) = &runs.metrics {
+        count(&metrics.http, line, &response, problem.as_ref());
+    }
     match problem {
         Some(problem) if is_openai => {
             let has_started = response.extensions().get::<StartedRun>().is_some();
             write_error(&mut response, &problem, path, has_started);
         }
         Some(problem) if is_of_page(path) => write_text(&mut response, &problem),
-        Some(problem) => write_problem(&mut response, problem, path, &line.request_id),
+        Some(problem) => write_problem(&mut response, problem, path, &line.origin.request_id),
         None => (),
     }
     if is_openai {
         mark_duration(response.headers_mut(), line.started.elapsed());
     }
-    if let Ok(value) = HeaderValue::from_str(&line.request_id) {
+    if let Ok(value) = HeaderValue::from_str(&line.origin.request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
@@ -109,6 +122,13 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     sane.then(|| given.to_owned())
 }
 
+/// Returns the trace of the caller. A header that is malformed or comes twice counts as none.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut given = headers.get_all(TRACEPARENT).iter();
+    let first = given.next()?.to_str().ok()?.trim().parse().ok()?;
+    given.next().is_none().then_some(first)
+}
+
 fn write_problem(response: &mut Response, problem: Problem, path: &str, request_id: &str) {
     // Serialising strings and numbers can't fail. If it did, the response would have an empty body
     // and the right status.
@@ -121,18 +141,30 @@ fn write_problem(response: &mut Response, problem: Problem, path: &str, request_
     *response.body_mut() = Body::from(json);
 }
 
+fn count(metrics: &HttpMetrics, line: &Line, response: &Response, problem: Option<&Problem>) {
+    let method = line.method.as_ref().map_or("unread", Method::as_str);
+    let status = response.status().as_u16();
+    metrics.answered(method, &line.route, status, line.started.elapsed());
+    if let Some(problem) = problem {
+        metrics.refused(problem.code().as_str());
+    }
+}
+
 fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let Line {
         method,
         route,
-        request_id,
+        origin,
         started,
     } = line;
+    let request_id = origin.request_id.as_str();
+    let trace_id = origin.trace.map(|trace| display(trace.trace_id));
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
     // Rounded to a microsecond.
     let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let call = response.extensions().get::<Call>();
     let tenant = call.map(|call| call.tenant.as_str());
+    let key_id = call.and_then(Call::key_id).map(display);
     let run_id = response.extensions().get::<StartedRun>();
     let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
@@ -145,7 +177,9 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 status,
                 duration_ms,
                 request_id,
+                trace_id,
                 tenant,
+                key_id,
                 run_id,
                 code,
                 cause,

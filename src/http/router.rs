@@ -21,6 +21,7 @@ use super::console_settings::ConsoleSettings;
 use super::cross_origin::{allowed_across, cross_origin};
 use super::described::{complete, with_scope};
 use super::docs::{self, ApiDescription};
+use super::drain::Drain;
 use super::frames::Frames;
 use super::guards::{
     api_not_served, check_head, count_bytes, limit_time, method_not_allowed, respond_to_panic, route_not_found,
@@ -32,17 +33,18 @@ use super::mcp_settings::McpSettings;
 use super::observe::observe;
 use super::openai_settings::OpenAiSettings;
 use super::pretty::{indent, wants_indented};
+use super::queue_reading::QueueReading;
 use super::readiness::Readiness;
 use super::state::Api;
 use super::{
-    ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, openai, runs,
-    service, sessions, threads,
+    ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
+    openai, runs, service, sessions, threads,
 };
 use crate::run::RunContext;
 use store::keys::Scope;
 
 /// The routes, and the resources that they share.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Interface {
     pub(super) router: Router,
     pub(super) api: Arc<Api>,
@@ -74,6 +76,7 @@ pub fn interface(
         .merge(scoped(streaming()))
         .merge(scoped(writing()))
         .merge(scoped(counted(administration())))
+        .merge(scoped(counted(measuring())))
         .merge(open().routes)
         .merge(logins().routes)
         .route_layer(timed)
@@ -90,6 +93,20 @@ pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface 
         open().routes.route("/{*path}", any(api_not_served)),
         api(runs, None, Arc::default(), None, limits),
     )
+}
+
+impl Interface {
+    /// Reports from now on that the process is not ready. It still serves.
+    pub fn begin_drain(&self) {
+        self.api.drain.begin();
+    }
+
+    /// Makes the router of an address that shows the metrics of this interface, without a key.
+    #[must_use]
+    pub fn measuring(&self) -> Self {
+        let routes = measuring().routes.route("/{*path}", any(api_not_served));
+        guarded(routes, Arc::clone(&self.api))
+    }
 }
 
 fn api(
@@ -112,8 +129,10 @@ fn api(
         keys,
         console_sessions,
         readiness: Readiness::default(),
+        drain: Drain::default(),
         readers: Arc::default(),
         in_flight: InFlight::new(limits.max_bytes_in_flight),
+        queue: QueueReading::default(),
         frames: Frames::default(),
     })
 }
@@ -139,7 +158,7 @@ async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Resp
         Some(layer) => allowed_across(layer, request, |request| checked(&api, request, next.clone())).await,
         None => checked(&api, request, next).await,
     };
-    let response = observe(&*api.runs.ids, request, answer).await;
+    let response = observe(&api.runs, request, answer).await;
     if is_indented { indent(response) } else { response }
 }
 
@@ -307,6 +326,8 @@ parts! {
         agents::put_agent,
         agents::delete_agent,
         agents::reload_agents;
+
+    measuring(Some(Scope::Metrics)): metrics::get_metrics;
 
     /// Routes for every caller that has a valid key.
     identified(None): me::get_me;

@@ -131,8 +131,10 @@ impl Server {
             };
             Box::pin(close(connection.into_parts(), ended, &exchange, &api)).await;
         });
+        let open = self.interface.api.runs.metrics.as_ref();
+        let open = open.map(|metrics| metrics.http.connection_opened());
         async move {
-            let _slot = slot;
+            let _held = (slot, open);
             tokio::select! {
                 () = serving => (),
                 () = cut.cancelled() => (),
@@ -155,7 +157,7 @@ async fn close<S>(
         let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
             return;
         };
-        let response = respond_unparsed(problem, &*api.runs.ids);
+        let response = respond_unparsed(problem, &api.runs);
         exchange.begin();
         let bytes = response_bytes(response, api.runs.clock.now()).await;
         // If the peer is gone, the response is lost.

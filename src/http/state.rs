@@ -7,6 +7,7 @@ use tower_http::cors::CorsLayer;
 use super::codes::ProblemCode;
 use super::console_sessions::ConsoleSessions;
 use super::console_settings::ConsoleSettings;
+use super::drain::Drain;
 use super::frames::Frames;
 use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
@@ -14,6 +15,7 @@ use super::limits::HttpLimits;
 use super::mcp_settings::McpSettings;
 use super::openai_settings::OpenAiSettings;
 use super::problem::Problem;
+use super::queue_reading::QueueReading;
 use super::readiness::Readiness;
 use crate::run::RunContext;
 use values::clock::Timestamp;
@@ -36,9 +38,11 @@ pub(super) struct Api {
     pub(super) keys: KeyCache,
     pub(super) console_sessions: ConsoleSessions,
     pub(super) readiness: Readiness,
+    pub(super) drain: Drain,
     pub(super) readers: Arc<TenantShares>,
     /// The budget of response bytes.
     pub(super) in_flight: InFlight,
+    pub(super) queue: QueueReading,
     /// Events that are being sent.
     pub(super) frames: Frames,
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{AttemptError, attempt, outcome};
 use super::backoff::Backoff;
 use super::receivers::{Busy, Receivers, Share};
+use crate::metrics::Metrics;
 use agent::record::{DeliveryRecord, DeliveryStatus};
 use store::outbox::{DeliveryOutcome, DueDelivery, DueFilter, OutboxStore};
 use store::queue::LeaseTerms;
@@ -65,6 +66,8 @@ pub struct OutboxPorts {
     pub wake_up: Arc<Notify>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Counts the attempts; `None` if metrics are off.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// Messages that were leased.
@@ -190,6 +193,9 @@ impl OutboxWorker {
         };
         let now = self.ports.clock.now();
         let outcome = outcome(&record, &attempted, &backoff, self.settings.max_attempts, now);
+        if let Some(metrics) = &self.ports.metrics {
+            metrics.webhooks.attempted(outcome.status);
+        }
         log_attempt(&tenant, &record, &attempted, outcome.status);
         self.record(&tenant, &record, &outcome).await;
         let was_full = share.is_full();

@@ -74,7 +74,8 @@ pub use self::new_thread::{CreatedThread, NewName, NewThread, create_thread, cre
 pub use self::offered::{Offered, offered, offered_lookup};
 pub use self::remove::{Removal, remove_session};
 pub use self::request::{
-    EventOptions, InputMessage, LastingSetting, OnDisconnect, ReaderGrace, RequestKey, RunRequest, ThreadFrom,
+    EventOptions, InputMessage, LastingSetting, OnDisconnect, ReaderGrace, RequestKey, RequestOrigin, RunRequest,
+    ThreadFrom,
 };
 pub use self::rewrite::{MessageChange, change_messages};
 pub use self::start::{start, start_new};

@@ -45,9 +45,15 @@ pub fn takes_runs(ctx: &RunContext) -> bool {
     ctx.process.queue_slots.exist()
 }
 
+/// Returns the number of light and of queued runs in progress.
+pub fn runs_in_progress(ctx: &RunContext) -> (usize, usize) {
+    (ctx.process.light_slots.taken(), ctx.process.queue_slots.taken())
+}
+
 /// Returns the number of active runs.
 pub fn active_runs(ctx: &RunContext) -> usize {
-    ctx.process.light_slots.taken() + ctx.process.queue_slots.taken()
+    let (light, queued) = runs_in_progress(ctx);
+    light + queued
 }
 
 /// Shuts down in order. Accepts no more runs, and releases leased runs that have not begun. Active

@@ -77,14 +77,14 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
     if let Err(rival) = opening.await {
         return Err(Refusal::Conflict { run_id: Some(rival) });
     }
-    let request_id = request.request_id.as_deref();
+    let origin = request.origin.as_ref();
     let active = ActiveRun::new(
         plan.tenant.clone(),
         summary.run_id,
         &process.tasks.cancellation,
         request.webhook.clone(),
         None,
-        run_span(&plan.tenant, summary.run_id, summary.attempts, request_id),
+        run_span(&plan.tenant, summary.run_id, summary.attempts, origin),
     );
     let at_work = process.active.add(&active);
     let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);

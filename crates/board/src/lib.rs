@@ -102,6 +102,11 @@ impl Board {
         self.shared.is_some()
     }
 
+    /// Returns whether the server of a shared board responds now; `None` if there is none.
+    pub fn is_connected(&self) -> Option<bool> {
+        self.shared.as_ref().map(|shared| shared.is_subscribed())
+    }
+
     /// Adds a run that begins, or a new attempt at it. With `exclusive`, fails if another live run
     /// has the same base, and returns its id. A run with a terminal status does not count as live.
     pub async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {

@@ -180,7 +180,10 @@ impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
         );
         self.pause = Some(delay);
         let usage = std::mem::take(&mut self.used);
-        Some(Ok(ModelEvent::AttemptFailed { usage }))
+        Some(Ok(ModelEvent::AttemptFailed {
+            usage,
+            class: failure.error.class,
+        }))
     }
 }
 
@@ -312,6 +315,7 @@ mod tests {
         let counts = |total_tokens| ModelEvent::Usage(usage(total_tokens));
         let failed = |total_tokens| ModelEvent::AttemptFailed {
             usage: usage(total_tokens),
+            class: ModelErrorClass::Truncated,
         };
         let lost = || fails(ModelErrorClass::Truncated, None, None);
         let attempts = vec![

@@ -57,6 +57,8 @@ pub struct Sessions {
     /// The removal counters. Each counts the removals of this process for some tenants. An entry is
     /// checked again if its tenant's counter has changed.
     removals: [AtomicU64; COUNTS],
+    /// The bundles that were asked for, and those of them that the cache had.
+    uses: CacheUses,
     /// Removals in flight.
     removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
@@ -82,6 +84,13 @@ struct Weight {
     request_prefix: usize,
 }
 
+/// How often the cache was of use.
+#[derive(Debug, Default)]
+struct CacheUses {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
 /// The time and the removal counter at which a session was known to exist.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -105,6 +114,7 @@ impl Sessions {
             cache,
             loads: Turns::default(),
             removals: std::array::from_fn(|_| AtomicU64::new(0)),
+            uses: CacheUses::default(),
             removing: FairShare::new(REMOVALS),
             clock,
             max_part_bytes: usize::MAX,
@@ -131,6 +141,12 @@ impl Sessions {
         })
     }
 
+    /// Returns how often the cache has had a bundle since the start, and how often it has not.
+    pub fn hits_and_misses(&self) -> (u64, u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (count(&self.uses.hits), count(&self.uses.misses))
+    }
+
     /// Returns a bundle with the messages needed to run it. Returns `None` if the session does not
     /// exist or belongs to another tenant.
     pub async fn bundle(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Arc<Bundle>>, StoreError> {
@@ -140,8 +156,10 @@ impl Sessions {
         };
         let key = (tenant.clone(), session_id);
         if let Some(entry) = cache.get(&key).filter(|entry| self.is_fresh(tenant, entry)) {
+            self.uses.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(Some(entry.bundle));
         }
+        self.uses.misses.fetch_add(1, Ordering::Relaxed);
         let _turn = self.loads.take(key.clone()).await;
         let entry = match cache.get(&key) {
             // The caller with the turn before this one inserted it.

@@ -29,6 +29,8 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use super::observer::StoreObserver;
+
 /// The most writes of a batch. Larger batches save nothing more and make each caller wait longer.
 const MAX_WRITES: usize = 64;
 /// The most bytes of a batch, unless it is one write.
@@ -56,6 +58,7 @@ pub(super) type Execute<W> = dyn Fn(Vec<W>) -> BoxFuture<'static, ()> + Send + S
 pub(super) struct Committer<W> {
     queue: Mutex<Queue<W>>,
     execute: Box<Execute<W>>,
+    observer: Option<Arc<dyn StoreObserver>>,
     /// The batch in flight.
     tasks: TaskTracker,
 }
@@ -68,13 +71,17 @@ struct Queue<W> {
 
 impl<W: Write> Committer<W> {
     /// Creates a committer. Batches are tasks, so no caller can cancel one.
-    pub(super) fn new(execute: impl Fn(Vec<W>) -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Arc<Self> {
+    pub(super) fn new(
+        observer: Option<Arc<dyn StoreObserver>>,
+        execute: impl Fn(Vec<W>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             queue: Mutex::new(Queue {
                 waiting: VecDeque::new(),
                 is_in_flight: false,
             }),
             execute: Box::new(execute),
+            observer,
             tasks: TaskTracker::new(),
         })
     }
@@ -102,6 +109,9 @@ impl<W: Write> Committer<W> {
         // At the end of the process, the callers of the last batches are gone as well.
         if batch.is_empty() || Handle::try_current().is_err() {
             return;
+        }
+        if let Some(observer) = &self.observer {
+            observer.batch_begun(batch.len());
         }
         let in_flight = InFlight(Arc::clone(self));
         self.tasks.spawn(async move {
@@ -212,7 +222,7 @@ mod tests {
         let batches = Batches::default();
         let permits = Arc::new(Semaphore::new(0));
         let (recorded, gate) = (Arc::clone(&batches), Arc::clone(&permits));
-        let committer = Committer::new(move |batch: Vec<Numbered>| {
+        let committer = Committer::new(None, move |batch: Vec<Numbered>| {
             let numbers = batch.iter().map(|write| write.number).collect();
             recorded.lock().push(numbers);
             let gate = Arc::clone(&gate);
@@ -322,7 +332,7 @@ mod tests {
     async fn a_batch_that_panics_holds_up_no_other() {
         let has_panicked = Arc::<AtomicBool>::default();
         let panics = Arc::clone(&has_panicked);
-        let committer = Committer::new(move |batch: Vec<Numbered>| {
+        let committer = Committer::new(None, move |batch: Vec<Numbered>| {
             let panics = Arc::clone(&panics);
             async move {
                 assert!(panics.swap(true, Ordering::SeqCst), "the first batch panics");

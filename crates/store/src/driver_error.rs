@@ -54,6 +54,11 @@ pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     unavailability(error) == Some(Unavailability::Busy)
 }
 
+/// Returns whether a retry may help.
+pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
+    unavailability(error).is_some()
+}
+
 /// Returns why the store can't be used now; `None` if a retry does not help.
 fn unavailability(error: &sqlx::Error) -> Option<Unavailability> {
     match error {

@@ -22,14 +22,17 @@ pub enum Scope {
     /// Read sessions, runs and agents.
     #[serde(rename = "sessions:read")]
     SessionsRead,
-    /// Everything, agents' definitions included.
+    /// Everything of the tenant, agents' definitions included.
     #[serde(rename = "admin")]
     Admin,
+    /// Read the metrics of the whole service.
+    #[serde(rename = "metrics")]
+    Metrics,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 3] = [Self::RunsWrite, Self::SessionsRead, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::RunsWrite, Self::SessionsRead, Self::Admin, Self::Metrics];
 
     /// Returns the name.
     pub fn as_str(self) -> &'static str {
@@ -37,7 +40,14 @@ impl Scope {
             Self::RunsWrite => "runs:write",
             Self::SessionsRead => "sessions:read",
             Self::Admin => "admin",
+            Self::Metrics => "metrics",
         }
+    }
+
+    /// Returns whether a key with these scopes has this one. `admin` includes all scopes that
+    /// concern the tenant of the key alone.
+    pub fn is_granted(self, scopes: &[Self]) -> bool {
+        scopes.contains(&self) || (self != Self::Metrics && scopes.contains(&Self::Admin))
     }
 }
 
@@ -52,7 +62,7 @@ impl FromStr for Scope {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
-        known.ok_or_else(|| format!("{text:?} is none of runs:write, sessions:read, admin"))
+        known.ok_or_else(|| format!("{text:?} is none of runs:write, sessions:read, admin, metrics"))
     }
 }
 

@@ -7,9 +7,10 @@ use super::content_rules::{ContentRules, ContentSettings};
 use super::objects::OpenObjectsError;
 use super::open_error::OpenError;
 use super::postgres::{self, PostgresStore};
+use super::sql::{self, Observed};
 use super::sqlite::{self, SqliteStore};
 use super::store_settings::StoreSettings;
-use super::traits::Store;
+use super::traits::{Store, StoreHealth};
 
 enum Engine {
     Postgres,
@@ -47,8 +48,8 @@ pub async fn open_with(
         return Err(OpenError::Missing { path });
     }
     let store: Arc<dyn Store> = match Engine::of(url)? {
-        Engine::Postgres => Arc::new(PostgresStore::connect(url, &settings, rules).await?),
-        Engine::Sqlite => Arc::new(SqliteStore::connect(url, &settings, rules).await?),
+        Engine::Postgres => observed(PostgresStore::connect(url, &settings, rules).await?, &settings),
+        Engine::Sqlite => observed(SqliteStore::connect(url, &settings, rules).await?, &settings),
     };
     let checked = match store.health_check().await {
         Ok(()) if has_objects => Ok(()),
@@ -64,6 +65,13 @@ pub async fn open_with(
         return Err(error);
     }
     Ok(store)
+}
+
+fn observed(store: impl sql::Engine + StoreHealth, settings: &StoreSettings) -> Arc<dyn Store> {
+    match &settings.observer {
+        Some(observer) => Arc::new(Observed::new(store, Arc::clone(observer))),
+        None => Arc::new(store),
+    }
 }
 
 /// Returns the file of the store at the address if the file does not exist. The database of a

@@ -44,6 +44,19 @@ impl Lease {
     }
 }
 
+/// The number of runs in the queue, of all tenants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueFigures {
+    /// Runs that wait for a worker.
+    pub waiting: u64,
+    /// Runs that wait for another run of their thread.
+    pub held: u64,
+    /// Runs that a worker has leased.
+    pub leased: u64,
+    /// When the run that has waited longest for a worker was accepted.
+    pub oldest_waiting: Option<Timestamp>,
+}
+
 /// The terms on which a worker leases runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
@@ -366,6 +379,9 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
 
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
     async fn queue_length(&self, limit: u32) -> Result<u64, StoreError>;
+
+    /// Counts the runs in the queue, of all tenants.
+    async fn queue_figures(&self) -> Result<QueueFigures, StoreError>;
 
     /// Returns a stream of wake-ups. A wake-up means that a run may be free to lease or that a
     /// caller may have stored a control. Wake-ups may be lost, so callers poll as well.

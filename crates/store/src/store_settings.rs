@@ -1,10 +1,12 @@
 //! The settings of a store's connections. Values only.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
+use super::observer::StoreObserver;
 use values::settings::{duration, integer, secret_text};
 
 /// The settings of a store.
@@ -22,6 +24,9 @@ pub struct StoreSettings {
     /// transaction another session. PostgreSQL only.
     #[serde(deserialize_with = "listen_url")]
     pub listen_url: Option<SecretString>,
+    /// Measures the operations; not a setting of users.
+    #[serde(skip)]
+    pub observer: Option<Arc<dyn StoreObserver>>,
 }
 
 fn listen_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {

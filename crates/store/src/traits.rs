@@ -12,6 +12,7 @@ use super::console_sessions::ConsoleSessionStore;
 use super::contents::ContentStore;
 use super::error::StoreError;
 use super::keys::KeyStore;
+use super::observer::Connections;
 use super::outbox::OutboxStore;
 use super::queue::{AcceptanceStore, LeaseStore, MessageStore, ProgressStore};
 use super::retention::RetentionStore;
@@ -70,6 +71,9 @@ pub trait StoreHealth: Send + Sync + fmt::Debug {
 
     /// Returns whether several processes may use the database.
     fn is_shared(&self) -> bool;
+
+    /// Counts the connections.
+    fn connections(&self) -> Connections;
 
     /// Checks that the database responds and that its schema is current.
     async fn health_check(&self) -> Result<(), StoreError>;

@@ -136,6 +136,7 @@ impl TestDatabase {
             acquire_timeout: Duration::from_secs(20),
             migrate: true,
             listen_url: None,
+            observer: None,
         }
     }
 

@@ -18,4 +18,5 @@ pub mod session;
 pub mod settings;
 pub mod spelling;
 pub mod tenant;
+pub mod trace_context;
 pub mod usage;

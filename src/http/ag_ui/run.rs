@@ -52,7 +52,7 @@ pub(in crate::http) async fn run_ag_ui(
         key,
         body,
         bytes,
-        request_id,
+        origin,
     } = body;
     let name = agent.clone();
     let read = by_size(&call.tenant, bytes, move || read(&name, body)).await;
@@ -93,7 +93,7 @@ pub(in crate::http) async fn run_ag_ui(
         key,
         on_disconnect: OnDisconnect::Continue,
         reader_grace,
-        request_id,
+        origin,
     };
     let Prepared { request, is_shown, .. } = prepared;
     let changes = request.variables.clone();

@@ -49,7 +49,7 @@ pub(in crate::http) async fn create_chat_message(
         key,
         body,
         bytes,
-        request_id,
+        origin,
     } = body;
     let read = by_size(&call.tenant, bytes, move || ChatRequest::read(body)).await?;
     let thread = ChatThread::new(&call, read.thread.clone());
@@ -75,7 +75,7 @@ pub(in crate::http) async fn create_chat_message(
         key,
         on_disconnect: OnDisconnect::Continue,
         reader_grace,
-        request_id,
+        origin,
     };
     let started = start(&call, envelope, prepared.request).await;
     let handle = started.map_err(|refusal| call.problem(refusal))?;

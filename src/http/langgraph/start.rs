@@ -27,7 +27,7 @@ use crate::http::parameters::PathParameters;
 use crate::http::problem::Problem;
 use crate::http::problem_groups::START_PROBLEMS;
 use crate::run::refusal::Refusal;
-use crate::run::{RequestKey, RunHandle, RunRequest};
+use crate::run::{RequestKey, RequestOrigin, RunHandle, RunRequest};
 use agent::record::ThreadName;
 use store::keys::Scope;
 use tasks::fair_share::Share;
@@ -118,7 +118,7 @@ pub(in crate::http) async fn create_stateless_run(call: Call, body: KeyedBody<Ob
 /// The parts of a request that its body does not have.
 struct Sent {
     key: Option<RequestKey>,
-    request_id: Option<String>,
+    origin: Option<RequestOrigin>,
 }
 
 impl Sent {
@@ -129,10 +129,10 @@ impl Sent {
             key,
             body,
             bytes,
-            request_id,
+            origin,
         } = body;
         let body = by_size(&call.tenant, bytes, move || RunBody::read(body)).await?;
-        Ok((body, Self { key, request_id }))
+        Ok((body, Self { key, origin }))
     }
 }
 
@@ -253,7 +253,7 @@ async fn started(
         key: sent.key,
         on_disconnect: body.on_disconnect,
         reader_grace: None,
-        request_id: sent.request_id,
+        origin: sent.origin,
     };
     let request = RunRequest {
         mode: mode_of(is_background),

@@ -46,7 +46,7 @@ pub(in crate::http) async fn create_completion(
 ) -> Result<Response, Problem> {
     let envelope = Envelope {
         key: body.key,
-        request_id: body.request_id,
+        origin: body.origin,
     };
     let request = read(&call, &headers, body.body, body.bytes).await?;
     let (model, streams, includes_usage) = (request.model.clone(), request.streams, request.includes_usage);

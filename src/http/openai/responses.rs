@@ -46,7 +46,7 @@ pub(in crate::http) async fn create_response(call: Call, body: KeyedBody<Object>
     let envelope = Envelope {
         // A response that is not stored can't be repeated.
         key: body.key.filter(|_| echo.store),
-        request_id: body.request_id,
+        origin: body.origin,
     };
     let prepared = Box::pin(prepare(&call, request));
     let handle = start(&call, envelope, prepared).await?;

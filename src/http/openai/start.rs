@@ -9,7 +9,7 @@ use crate::http::codes::ProblemCode;
 use crate::http::faces::openai::ids::response_id;
 use crate::http::problem::Problem;
 use crate::run::refusal::Refusal;
-use crate::run::{self, OnDisconnect, RequestKey, RunHandle, RunRequest};
+use crate::run::{self, OnDisconnect, RequestKey, RequestOrigin, RunHandle, RunRequest};
 use agent::FormatError;
 use values::limits::TenantShare;
 
@@ -19,7 +19,7 @@ pub(super) struct Envelope {
     /// The idempotency key.
     pub(super) key: Option<RequestKey>,
     /// The name of the request in the log.
-    pub(super) request_id: Option<String>,
+    pub(super) origin: Option<RequestOrigin>,
 }
 
 /// Starts a run, unless an earlier request with the key has started it. `prepare` makes the request
@@ -49,7 +49,7 @@ pub(super) async fn start(
     };
     let request = RunRequest {
         idempotency: envelope.key,
-        request_id: envelope.request_id,
+        origin: envelope.origin,
         limits: call.run_limits(),
         on_disconnect,
         ..prepare.await?

@@ -237,7 +237,7 @@ impl CreateRun {
             reader_grace,
             idempotency: key,
             limits: key_limits,
-            request_id: None,
+            origin: None,
         })
     }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::inbox::SteeringInbox;
+use crate::metrics::{Metrics, RunKind};
 use agent::ExecutionControl;
 use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunEvent};
@@ -61,6 +62,7 @@ pub(in crate::run) struct HeldLease {
     persisted: AtomicU64,
     /// The usage that was persisted last.
     persisted_usage: Mutex<Usage>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// Hands queued runs over to other processes at shutdown, including runs that are leased during the
@@ -126,6 +128,14 @@ impl ActiveRun {
         self.held_lease.as_ref().map(|held| &held.lease)
     }
 
+    /// Returns how the run is executed.
+    pub(in crate::run) fn kind(&self) -> RunKind {
+        match &self.held_lease {
+            Some(_) => RunKind::Queued,
+            None => RunKind::Light,
+        }
+    }
+
     /// Stops or cancels the run.
     pub(in crate::run) fn control(&self, control: RunControl) {
         match control {
@@ -179,8 +189,10 @@ impl HeldLease {
         expires: Instant,
         persisted_usage: Usage,
         all: &Handover,
+        metrics: Option<Arc<Metrics>>,
     ) -> Self {
         Self {
+            metrics,
             unpersisted: Mutex::default(),
             persisted: AtomicU64::default(),
             persisted_usage: Mutex::new(persisted_usage),
@@ -218,7 +230,10 @@ impl HeldLease {
 
     /// Records that another worker has taken the run over. Ends all work on the run here at once.
     pub(in crate::run) fn lose(&self) {
-        self.is_lost.store(true, Ordering::Release);
+        let is_first = !self.is_lost.swap(true, Ordering::AcqRel);
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| is_first) {
+            metrics.runs.lease_lost();
+        }
         self.handover.departure.cancel();
     }
 

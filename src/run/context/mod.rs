@@ -43,6 +43,7 @@ use self::run_tasks::RunTasks;
 use self::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
 use self::shared_reads::{AT_ONCE, SharedReads};
 use self::subagent_slots::SubagentSlots;
+use crate::metrics::Metrics;
 use crate::run::agents::AgentDirectory;
 use crate::run::events::Found;
 use agent::RequestRoom;
@@ -89,6 +90,8 @@ pub struct RunContext {
     pub ids: Arc<dyn IdSource>,
     /// Notified after messages for webhooks are stored.
     pub outbox: Arc<Notify>,
+    /// Counts runs and requests; `None` if metrics are off.
+    pub metrics: Option<Arc<Metrics>>,
     /// Watches the loops of this process.
     pub supervisor: Supervisor,
     /// The settings of runs.

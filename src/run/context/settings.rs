@@ -99,6 +99,17 @@ pub enum ProcessRole {
     All,
 }
 
+impl ProcessRole {
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Worker => "worker",
+            Self::All => "all",
+        }
+    }
+}
+
 /// How long requests that carry an idempotency key are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct IdempotencySettings {

@@ -138,7 +138,7 @@ mod tests {
             "conflict": "reject",
             "limits": {"max_steps": 5, "agents": ["su*"]},
             "events": {"subagents": true},
-            "request_id": "r-1",
+            "origin": {"request_id": "r-1", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
         });
         let input = json!([{
             "id": id(12), "role": "user", "name": "ada", "content": [{"type": "text", "text": "What is 1 + 1?"}],

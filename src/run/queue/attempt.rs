@@ -14,11 +14,12 @@ use tracing::{Instrument as _, Span};
 use super::earlier::{persist_earlier_events, spent_before};
 use super::progress::persist;
 use super::renewal::deliver_messages;
+use crate::run::RequestOrigin;
 use crate::run::context::{ActiveRun, HeldLease, RunContext, RunSlot};
 use crate::run::execute::{conclude, execute};
 use crate::run::plan::{AcceptedRequest, Base, RunPlan, plan_again};
 use crate::run::refusal::Refusal;
-use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_request, run_span};
+use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_origin, run_span};
 use agent::record::{RunControl, RunRecord};
 use board::LiveRun;
 use store::StoreError;
@@ -66,8 +67,8 @@ async fn attempt_leased(
         };
         accepted.map(|accepted| Planned::Now(Box::new(accepted)))
     };
-    if let Some(request_id) = planned.as_ref().ok().and_then(Planned::request_id) {
-        record_request(request_id);
+    if let Some(origin) = planned.as_ref().ok().and_then(Planned::origin) {
+        record_origin(origin);
     }
     if let Err(error) = &planned
         && leaves_unreadable(ctx, &leased, error).await
@@ -131,6 +132,9 @@ async fn take_up(
     let lease = leased.lease.clone();
     let (tenant, run_id) = (lease.tenant.clone(), lease.run_id);
     if leased.is_taken_over {
+        if let Some(metrics) = &ctx.metrics {
+            metrics.runs.taken_over();
+        }
         tracing::warn!(
             attempts = leased.summary.attempts,
             "a run is taken over: its worker did not renew the lease"
@@ -150,6 +154,7 @@ async fn take_up(
         expires,
         leased.summary.usage,
         &ctx.process.tasks.handover,
+        ctx.metrics.clone(),
     );
     let active = ActiveRun::new(
         tenant.clone(),
@@ -312,8 +317,8 @@ enum Planned {
 }
 
 impl Planned {
-    fn request_id(&self) -> Option<&str> {
-        self.accepted().request.request_id.as_deref()
+    fn origin(&self) -> Option<&RequestOrigin> {
+        self.accepted().request.origin.as_ref()
     }
 
     fn accepted(&self) -> &AcceptedRequest {

@@ -25,6 +25,7 @@ use values::limits::RunLimits;
 use values::message::{ContentPart, Message, MessageTags, ProviderFields, Role, Section};
 use values::model_ref::{ModelRef, ResponseFormat};
 use values::session::{Hash, OverrideChanges, Setting};
+use values::trace_context::TraceContext;
 
 /// A request to run an agent. The queue stores it as JSON, together with the choices made when it
 /// was accepted: see `run/plan/accepted.rs`.
@@ -114,9 +115,19 @@ pub struct RunRequest {
     /// The events that the run emits in addition to its own.
     #[serde(default)]
     pub events: EventOptions,
-    /// The id of the HTTP request, for the log.
+    /// The HTTP request, for the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
+    pub origin: Option<RequestOrigin>,
+}
+
+/// The HTTP request that has started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestOrigin {
+    /// The id of the request.
+    pub request_id: String,
+    /// The trace of the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 /// A setting of a request that sessions which continue its session inherit.
@@ -196,7 +207,7 @@ impl RunRequest {
             reader_grace: None,
             limits: RunLimits::default(),
             events: EventOptions::default(),
-            request_id: None,
+            origin: None,
         }
     }
 

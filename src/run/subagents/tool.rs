@@ -95,7 +95,7 @@ impl SubagentTool {
             .slot
             .count_one()
             .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
-        let trace = Arc::new(Trace::new(self.relay(context)));
+        let trace = Arc::new(Trace::new(self.relay(context), self.ctx.metrics.clone()));
         let Begun {
             work,
             state,

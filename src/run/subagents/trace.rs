@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::metrics::Metrics;
 use agent::state::{AgentState, StepExecution};
 use agent::{AgentEvent, EventSink};
 use values::ids::{AgentId, ExecutionId};
@@ -15,6 +16,7 @@ use values::ids::{AgentId, ExecutionId};
 pub(super) struct Trace {
     traced: Mutex<Traced>,
     relay: Option<Relay>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 /// Forwards events to the listeners of the run.
@@ -39,10 +41,11 @@ struct Traced {
 
 impl Trace {
     /// Creates an empty trace.
-    pub(super) fn new(relay: Option<Relay>) -> Self {
+    pub(super) fn new(relay: Option<Relay>, metrics: Option<Arc<Metrics>>) -> Self {
         Self {
             traced: Mutex::default(),
             relay,
+            metrics,
         }
     }
 
@@ -86,6 +89,9 @@ impl EventSink for Trace {
             let mut traced = self.traced.lock();
             traced.execution_id = Some(*execution_id);
             traced.agent_id = Some(*agent_id);
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.runs.note(&event);
         }
         self.relay(event);
     }

@@ -138,6 +138,9 @@ impl LiveEvents {
     /// Emits the start of the run, unless an earlier attempt did.
     pub(in crate::run) fn emit_started(&self) {
         if self.state.lock().sequence == 0 {
+            if let Some(metrics) = self.ctx.metrics.as_ref().filter(|_| self.active.held_lease.is_some()) {
+                metrics.runs.began(&self.summary());
+            }
             self.emit_next(RunEventPayload::Started(Box::new(self.summary())));
         }
     }
@@ -252,6 +255,10 @@ impl LiveEvents {
             }
         }
         drop(slot);
+        if let Some(metrics) = &self.ctx.metrics {
+            let kind = self.active.kind();
+            metrics.runs.ended(&self.active.tenant, &record.summary, kind);
+        }
         if let Some(result) = self.state.lock().result.take() {
             // The caller may have disconnected. The record is stored anyway.
             let _ = result.send(Arc::clone(record));
@@ -287,6 +294,9 @@ impl LiveState {
 
 impl EventSink for LiveEvents {
     fn emit(&self, event: AgentEvent) {
+        if let Some(metrics) = &self.ctx.metrics {
+            metrics.runs.note(&event);
+        }
         self.emit_next(RunEventPayload::Agent(event));
     }
 

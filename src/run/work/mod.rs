@@ -19,7 +19,7 @@ pub(super) use self::journal::{RunJournal, read_journal};
 pub(super) use self::live::LiveEvents;
 pub(super) use self::outcome::{Executed, Outcome, Spent};
 pub(super) use self::served_tools::ServedTools;
-pub(super) use self::span::{record_request, run_span};
+pub(super) use self::span::{record_origin, run_span};
 
 use std::sync::Arc;
 

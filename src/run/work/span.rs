@@ -1,7 +1,9 @@
 //! The span of a run in the log.
 
 use tracing::Span;
+use tracing::field::{Empty, display};
 
+use crate::run::RequestOrigin;
 use values::ids::RunId;
 use values::tenant::TenantId;
 
@@ -9,12 +11,25 @@ use values::tenant::TenantId;
 ///
 /// The span has no parent, since a run outlives its request. Its level is `ERROR`, so that every
 /// filter that passes a line of the run also includes the span.
-pub(in crate::run) fn run_span(tenant: &TenantId, run_id: RunId, attempt: u32, request_id: Option<&str>) -> Span {
-    tracing::error_span!(parent: None, "run.execute", %run_id, %tenant, attempt, request_id)
+pub(in crate::run) fn run_span(tenant: &TenantId, run_id: RunId, attempt: u32, origin: Option<&RequestOrigin>) -> Span {
+    let span = tracing::error_span!(
+        parent: None, "run.execute", %run_id, %tenant, attempt, request_id = Empty, trace_id = Empty
+    );
+    if let Some(origin) = origin {
+        record(&span, origin);
+    }
+    span
 }
 
-/// Adds the request id to the current run's span. A worker knows it only after it has read the
-/// request.
-pub(in crate::run) fn record_request(request_id: &str) {
-    Span::current().record("request_id", request_id);
+/// Adds the request to the current run's span. A worker knows it only after it has read the request
+/// of the run.
+pub(in crate::run) fn record_origin(origin: &RequestOrigin) {
+    record(&Span::current(), origin);
+}
+
+fn record(span: &Span, origin: &RequestOrigin) {
+    span.record("request_id", origin.request_id.as_str());
+    if let Some(trace) = origin.trace {
+        span.record("trace_id", display(trace.trace_id));
+    }
 }

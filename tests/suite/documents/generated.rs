@@ -8,7 +8,8 @@ use std::path::Path;
 
 use agent::RunErrorCode;
 use agent_runtime::http::{ProblemCode, openapi};
-use serde_json::Value;
+use agent_runtime::metrics::{Metrics, MetricsSettings};
+use serde_json::{Value, json};
 
 use super::blocks::{pages, read};
 
@@ -61,6 +62,7 @@ fn generated(kind: &str, description: &Value) -> String {
         Some(("fields", names)) => fields(names, description),
         None if kind == "routes" => routes(description),
         None if kind == "problems" => ProblemCode::ALL.iter().map(|code| problem(*code)).collect(),
+        None if kind == "metrics" => metrics(),
         Some(("run", "errors")) => run_errors(),
         _ => panic!("nothing generates {kind}"),
     }
@@ -106,6 +108,18 @@ fn run_errors() -> String {
         format!("| `{}` | {} |\n", code.as_str(), cells.join(" | "))
     });
     let head = "| code | phase | what it means | what to do |\n|---|---|---|---|\n".to_owned();
+    std::iter::once(head).chain(rows).collect()
+}
+
+fn metrics() -> String {
+    let settings = json!({"enabled": true, "listen": "", "tenants": []});
+    let metrics = Metrics::new(&serde_json::from_value::<MetricsSettings>(settings).unwrap());
+    let rows = metrics.described().iter().map(|metric| {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, labels, help) = (&metric.name, metric.kind, labels.join(", "), metric.help);
+        format!("| `{name}` | {kind} | {labels} | {help} |\n")
+    });
+    let head = "| metric | type | labels | meaning |\n|---|---|---|---|\n".to_owned();
     std::iter::once(head).chain(rows).collect()
 }
 

@@ -12,6 +12,7 @@ mod generated;
 mod hooks;
 mod known;
 mod links;
+mod metrics;
 mod order;
 mod pictures;
 mod reference;

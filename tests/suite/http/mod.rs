@@ -51,6 +51,7 @@ mod json_body;
 mod json_errors;
 mod langgraph;
 pub(crate) mod mcp;
+mod metrics;
 mod observe;
 mod openai;
 mod parameters;

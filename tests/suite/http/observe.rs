@@ -10,6 +10,10 @@ use test_support::logs::{CapturedLog, listen};
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{read, with_json};
 
+/// The trace of the caller.
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 /// Returns the lines that tell of requests.
 fn of_requests(log: &CapturedLog) -> Vec<Value> {
     let text = log.text();
@@ -32,12 +36,13 @@ async fn each_request_has_one_line_without_what_was_sent() {
     // The server runs on this thread too.
     let _listening = listen(subscriber);
     let service = Service::start().await;
-    let (_, key) = service.make_key("acme", &[Scope::RunsWrite, Scope::SessionsRead]).await;
+    let (key_id, key) = service.make_key("acme", &[Scope::RunsWrite, Scope::SessionsRead]).await;
     let send = async |method, path: &str, body: Option<Value>| {
         let request = service
             .request(method, path)
             .bearer_auth(&key)
-            .header("x-request-id", "r-1");
+            .header("x-request-id", "r-1")
+            .header("traceparent", TRACEPARENT);
         let request = request.header(header::COOKIE, "cookie-secret");
         read(body.map_or(request.try_clone().unwrap(), |body| with_json(request, &body))).await
     };
@@ -53,16 +58,14 @@ async fn each_request_has_one_line_without_what_was_sent() {
         .assert_problem("internal_error");
 
     let reported: Vec<_> = of_requests(&lines).into_iter().map(without_duration).collect();
-    let line = |message: &str, method: &str, route: &str, status: u16| json!({"message": message, "method": method, "route": route, "status": status, "request_id": "r-1"});
+    let line = |message: &str, method: &str, route: &str, status: u16| json!({"message": message, "method": method, "route": route, "status": status, "request_id": "r-1", "trace_id": TRACE_ID, "tenant": "acme", "key_id": key_id});
     let mut expected = [
         line("request answered", "POST", "/v1/runs", 200),
         line("request answered", "GET", "/v1/runs/{run_id}", 400),
         line("request failed", "GET", "/v1/sessions", 500),
     ];
-    expected[0]["tenant"] = json!("acme");
     expected[0]["run_id"] = run["run_id"].clone();
     for (index, code) in [(1, "unknown_parameter"), (2, "internal_error")] {
-        expected[index]["tenant"] = json!("acme");
         expected[index]["code"] = json!(code);
     }
     let said = format!("(code: 1) bad JSON path: '{INTERNALS}'");

@@ -122,6 +122,7 @@ impl Outbox {
             secrets: self.secrets.clone(),
             wake_up: Arc::clone(&self.sign),
             clock,
+            metrics: None,
         };
         let stop = CancellationToken::new();
         let worker = OutboxWorker::new(ports, settings, &UuidV7Source);

@@ -10,6 +10,9 @@ use super::service::{Service, read};
 use crate::support::members::assert_members;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
+/// The trace of the caller of the runs.
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
 /// A model that has another agent work on "delegate", and fails on everything that the other agent
 /// asks.
 async fn delegating_model() -> MockModel {
@@ -37,6 +40,7 @@ fn home(store_url: &str, mock: &MockModel) -> Home {
 /// Makes a run that has a subagent which fails, and returns its result.
 async fn delegate(service: &Service, mode: &str) -> Value {
     let request = service.request(Method::POST, "/v1/runs").header("x-request-id", "r-42");
+    let request = request.header("traceparent", format!("00-{TRACE_ID}-b7ad6b7169203331-00"));
     let body = json!({"agent": "lead", "input": "delegate", "mode": mode});
     let (status, run) = read(request, Some(body)).await;
     assert!(status.is_success(), "{run:#}");
@@ -56,6 +60,7 @@ fn messages_of_run(lines: &[Value], run: &Value) -> Vec<String> {
         "tenant": "default",
         "attempt": 1,
         "request_id": "r-42",
+        "trace_id": TRACE_ID,
     });
     let of_run = lines.iter().filter(is_of_run);
     of_run
@@ -71,7 +76,7 @@ fn assert_request_names_run(lines: &[Value], run: &Value) {
     let is_start = |line: &&Value| line["route"] == "/v1/runs" && line["method"] == "POST";
     let of_request: Vec<_> = lines.iter().filter(is_start).collect();
     assert_eq!(of_request.len(), 1);
-    assert_members!(of_request[0], {"run_id": run["run_id"], "request_id": "r-42"});
+    assert_members!(of_request[0], {"run_id": run["run_id"], "request_id": "r-42", "trace_id": TRACE_ID});
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

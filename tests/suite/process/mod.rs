@@ -36,6 +36,7 @@ mod logs;
 mod lost_events;
 #[cfg(target_os = "linux")]
 mod memory;
+mod metrics;
 mod openai_clients;
 mod outages;
 #[cfg(target_os = "linux")]

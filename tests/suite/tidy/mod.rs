@@ -12,13 +12,14 @@ use imports::{ImportGraph, identifier};
 /// The imports that each module of the service may have besides its own. Cargo decides what crates
 /// may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("metrics", &[]),
     ("command_queue", &[]),
-    ("outbox", &[]),
+    ("outbox", &["metrics"]),
     ("retention", &[]),
-    ("run", &[]),
+    ("run", &["metrics"]),
     ("api_key", &[]),
-    ("http", &["api_key", "run"]),
-    ("config", &["http", "outbox", "retention", "run"]),
+    ("http", &["api_key", "metrics", "run"]),
+    ("config", &["http", "metrics", "outbox", "retention", "run"]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
 ];
@@ -29,6 +30,7 @@ const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("axum", &["."]),
     ("governor", &["."]),
     ("object_store", &["crates/store"]),
+    ("prometheus-client", &["."]),
     ("redis", &["crates/board"]),
     ("reqwest", &["crates/models", "crates/net", "crates/store"]),
     ("rustls", &["crates/net", "crates/store"]),

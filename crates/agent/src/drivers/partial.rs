@@ -75,7 +75,7 @@ impl PartialCompletion {
                 self.uncounted = 0;
                 ""
             }
-            ModelEvent::AttemptFailed { usage } => {
+            ModelEvent::AttemptFailed { usage, .. } => {
                 self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
                 ""

@@ -191,6 +191,8 @@ pub enum ModelEvent {
     AttemptFailed {
         /// The usage of the attempt.
         usage: Usage,
+        /// The kind of its failure.
+        class: ModelErrorClass,
     },
     /// Another attempt begins, after the pause that follows a failed one.
     AttemptBegun,

@@ -286,7 +286,7 @@ impl Outcome {
         for event in &self.events {
             match event {
                 ModelEvent::Usage(usage) => of_attempt = usage.total_tokens,
-                ModelEvent::AttemptFailed { usage } => {
+                ModelEvent::AttemptFailed { usage, .. } => {
                     assert_eq!(usage.total_tokens, of_attempt);
                     failed += std::mem::take(&mut of_attempt);
                 }

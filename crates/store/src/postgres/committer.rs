@@ -33,6 +33,7 @@ use crate::driver_error::is_lock_timeout;
 use crate::error::StoreError;
 use crate::new_acceptance::NewAcceptance;
 use crate::new_progress::NewProgress;
+use crate::observer::StoreObserver;
 
 /// A larger write is executed alone, since all others of its batch would wait for it.
 const MAX_BATCHED_BYTES: usize = 256 << 10;
@@ -69,11 +70,15 @@ pub(super) enum AnyWrite {
 
 impl PostgresCommitter {
     /// Creates a committer. It connects with its first batch.
-    pub(super) fn new(connection: OwnConnection, statistics: Statistics) -> Self {
+    pub(super) fn new(
+        connection: OwnConnection,
+        statistics: Statistics,
+        observer: Option<Arc<dyn StoreObserver>>,
+    ) -> Self {
         let (connection, statistics) = (Arc::new(connection), Arc::new(statistics));
         let (executing, counting) = (Arc::clone(&connection), Arc::clone(&statistics));
         Self {
-            committer: Committer::new(move |batch| {
+            committer: Committer::new(observer, move |batch| {
                 counting.count_batch();
                 execute(Arc::clone(&executing), batch).boxed()
             }),

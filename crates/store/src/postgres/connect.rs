@@ -120,7 +120,7 @@ impl PostgresStore {
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
-            committer: PostgresCommitter::new(own_connection, statistics),
+            committer: PostgresCommitter::new(own_connection, statistics, settings.observer.clone()),
             tasks: TaskTracker::new(),
             accepting: Turns::default(),
         })

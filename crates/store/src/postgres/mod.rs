@@ -39,6 +39,7 @@ pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
 use super::content_rules::ContentRules;
 use super::error::{StoreError, Unavailability};
+use super::observer::Connections;
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
 use tasks::fair_share::FairShare;
@@ -75,6 +76,10 @@ impl StoreHealth for PostgresStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn connections(&self) -> Connections {
+        Connections::of_pool(self.pool.size(), self.pool.num_idle())
     }
 
     async fn health_check(&self) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ mod attempt;
 mod connection;
 mod engine;
 mod engine_row;
+mod observed;
 mod statement;
 mod text;
 
@@ -49,8 +50,9 @@ pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
+pub(crate) use self::observed::Observed;
 pub(crate) use self::queue::{
-    admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
+    LEASE, admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
     key_claim_statement, next_turn, queue_leave, run_insert,
 };
 pub(crate) use self::refusal::{CommitOutcome, Refusal};

@@ -64,7 +64,7 @@ impl SqliteStore {
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
-            writer: SqliteWriter::new(writer, Arc::clone(&wake_ups)),
+            writer: SqliteWriter::new(writer, Arc::clone(&wake_ups), settings.observer.clone()),
             wake_ups,
             command_wake_ups: CommandWakeUps::default(),
         })

@@ -15,7 +15,7 @@ use super::SqliteStore;
 use super::commit::{run_end_on_conn, session_insert_on_conn};
 use super::contents::{insert_in_txn, renew_in_txn};
 use super::progress::progress_in_txn;
-use super::queue::{LEASE, accept_in_txn, lease_in_txn};
+use super::queue::{accept_in_txn, lease_in_txn};
 use crate::commands::CommandWakeUp;
 use crate::content_rules::ContentRules;
 use crate::error::StoreError;
@@ -26,7 +26,7 @@ use crate::new_progress::{NewProgress, OPERATION as PERSIST};
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Refusal, Statement, Tally,
+    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, LEASE, PUT, Refusal, Statement, Tally,
     commit_write_alone, due_in_pair, first_threads, newest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;

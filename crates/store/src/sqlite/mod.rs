@@ -28,6 +28,7 @@ pub(crate) use self::migrate::migrate;
 use self::writer::SqliteWriter;
 use super::content_rules::ContentRules;
 use super::error::StoreError;
+use super::observer::Connections;
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
 use super::wake_ups::{CommandWakeUps, WakeUps};
@@ -75,6 +76,10 @@ impl StoreHealth for SqliteStore {
 
     fn is_shared(&self) -> bool {
         false
+    }
+
+    fn connections(&self) -> Connections {
+        Connections::of_pool(self.readers.size(), self.readers.num_idle())
     }
 
     async fn health_check(&self) -> Result<(), StoreError> {

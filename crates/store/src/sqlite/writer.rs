@@ -25,6 +25,7 @@ use tracing::{Instrument as _, Span};
 use crate::committer::{Committer, Write};
 use crate::driver_error::{shared_store_error, store_error};
 use crate::error::StoreError;
+use crate::observer::StoreObserver;
 use crate::sql::Ended;
 use crate::wake_ups::WakeUps;
 
@@ -43,10 +44,10 @@ pub(super) struct SqliteWriter {
 
 impl SqliteWriter {
     /// Creates a writer on a pool of one connection.
-    pub(super) fn new(pool: SqlitePool, wake_ups: Arc<WakeUps>) -> Self {
+    pub(super) fn new(pool: SqlitePool, wake_ups: Arc<WakeUps>, observer: Option<Arc<dyn StoreObserver>>) -> Self {
         let batch_pool = pool.clone();
         Self {
-            committer: Committer::new(move |batch| execute(batch_pool.clone(), batch).boxed()),
+            committer: Committer::new(observer, move |batch| execute(batch_pool.clone(), batch).boxed()),
             pool,
             wake_ups,
         }
@@ -255,7 +256,7 @@ mod tests {
             .journal_mode(SqliteJournalMode::Wal)
             .create_if_missing(true);
         let pool = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(options);
-        let writer = SqliteWriter::new(pool, Arc::default());
+        let writer = SqliteWriter::new(pool, Arc::default(), None);
         execute_on(&writer, "create table notes (note blob)").await;
         (writer, folder)
     }

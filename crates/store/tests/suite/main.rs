@@ -38,6 +38,7 @@ mod fixtures;
 
 mod cache;
 mod large_writes;
+mod observer;
 mod open;
 mod outage;
 mod rows;

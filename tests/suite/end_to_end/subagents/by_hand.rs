@@ -116,6 +116,7 @@ pub(super) async fn service(
         clock,
         ids,
         outbox: Arc::default(),
+        metrics: None,
         supervisor: Supervisor::default(),
         settings: config.runs,
         queue: config.queue,

@@ -52,7 +52,10 @@ async fn a_cancelled_completion_retains_its_text_without_unfinished_calls() {
 /// The run is cancelled in the first attempt, in the pause after it, and in the second attempt.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_counts_from_its_beginning_on() {
-    let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 0) });
+    let failed = Beat::Event(ModelEvent::AttemptFailed {
+        usage: usage(10, 0),
+        class: ModelErrorClass::Server,
+    });
     let begun = Beat::Event(ModelEvent::AttemptBegun);
     for (beats, expected) in [
         (vec![Beat::Hang], 1),

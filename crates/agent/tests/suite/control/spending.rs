@@ -113,7 +113,10 @@ async fn neither_a_fallback_nor_an_attempt_is_asked_for_what_does_not_fit() {
     assert_eq!((sent(&setup).len(), second.requests().len()), (1, 0));
 
     let beats = vec![
-        Beat::Event(ModelEvent::AttemptFailed { usage: usage(40, 0) }),
+        Beat::Event(ModelEvent::AttemptFailed {
+            usage: usage(40, 0),
+            class: ModelErrorClass::Server,
+        }),
         text("never read"),
     ];
     let setup = Setup::new([beats]).with_budget(tokens(150));

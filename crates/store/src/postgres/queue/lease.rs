@@ -8,7 +8,7 @@ use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::rows::{LeasedRunRow, RunRow, values};
-use crate::sql::{Statement, leased_columns, sql};
+use crate::sql::{LEASE, Statement, leased_columns, sql};
 
 /// Leases the `picked` runs and reads them. A run that follows a thread continues the session to
 /// which the thread points at its first lease. Locks the thread in share mode, so that it can't
@@ -122,13 +122,13 @@ pub(in crate::postgres) async fn run_lease(
     terms: LeaseTerms,
     choice: LeaseChoice,
 ) -> Result<Vec<LeasedRunRow>, StoreError> {
-    let failed = store_error("lease runs");
+    let failed = store_error(LEASE);
     let owner = terms.worker.to_string();
     let statement = match choice {
         LeaseChoice::Next(_) => LEASE_NEXT,
         LeaseChoice::This(..) => LEASE_THIS,
     };
-    let lease = Statement::with("lease runs", statement, values![terms.now, terms.until, &owner]);
+    let lease = Statement::with(LEASE, statement, values![terms.now, terms.until, &owner]);
     let lease = match &choice {
         LeaseChoice::Next(limits) => lease
             .bind(limits.runs)

@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use super::release::lease_release;
 use super::unreadable::set_aside;
 use crate::error::StoreError;
-use crate::queue::{Lease, LeaseChoice, LeaseLimits, LeaseStore, LeaseTerms, LeasedRun, RenewedLease};
+use crate::queue::{Lease, LeaseChoice, LeaseLimits, LeaseStore, LeaseTerms, LeasedRun, QueueFigures, RenewedLease};
 use crate::rows::{LeaseKey, LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count, values};
 use crate::sql::connection::Ended;
 use crate::sql::engine::Engine;
@@ -23,6 +23,8 @@ use values::tenant::TenantId;
 /// of values.
 const RENEWED_AT_ONCE: usize = 1_000;
 
+/// The name of the operation that leases runs.
+pub(crate) const LEASE: &str = "lease runs";
 const RENEW: &str = "renew leases";
 
 #[async_trait]
@@ -76,6 +78,24 @@ impl<E: Engine> LeaseStore for E {
         let select = Statement::with("count queue", statement, values![limit]);
         let row: Option<(i64,)> = select.fetch_optional(self).await?;
         Ok(row.map_or(0, |(count,)| count.unsigned_abs()))
+    }
+
+    async fn queue_figures(&self) -> Result<QueueFigures, StoreError> {
+        let statement = "select count(*) filter (where leased_until is not null),
+                count(*) filter (where leased_until is null and is_held),
+                count(*) filter (where leased_until is null and not is_held),
+                min(enqueued_at) filter (where leased_until is null and not is_held)
+            from run_queue";
+        let row: Option<(i64, i64, i64, Option<StoredTime>)> = Statement::new("read queue figures", statement)
+            .fetch_optional(self)
+            .await?;
+        let (leased, held, waiting, oldest) = row.unwrap_or_default();
+        Ok(QueueFigures {
+            waiting: waiting.unsigned_abs(),
+            held: held.unsigned_abs(),
+            leased: leased.unsigned_abs(),
+            oldest_waiting: oldest.map(|time| time.0),
+        })
     }
 
     fn queue_wake_ups(&self) -> BoxStream<'static, ()> {

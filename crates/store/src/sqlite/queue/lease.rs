@@ -7,10 +7,7 @@ use uuid::Uuid;
 
 use crate::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::rows::{LeasedRunRow, RunRow, values};
-use crate::sql::{Connection, Ended, Statement, leased_columns, sql};
-
-/// The operation's name in errors.
-pub(in crate::sqlite) const LEASE: &str = "lease runs";
+use crate::sql::{Connection, Ended, LEASE, Statement, leased_columns, sql};
 
 const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
     where leased_until < $1 and (attempts < $3 or $2)

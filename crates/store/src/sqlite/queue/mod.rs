@@ -5,4 +5,4 @@ mod accept;
 mod lease;
 
 pub(super) use self::accept::accept_in_txn;
-pub(super) use self::lease::{LEASE, lease_in_txn};
+pub(super) use self::lease::lease_in_txn;

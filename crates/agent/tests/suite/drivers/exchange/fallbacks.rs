@@ -215,6 +215,7 @@ async fn what_failed_attempts_have_used_is_spent_and_no_part_of_the_context() {
     let failed = |input, output| {
         Beat::Event(ModelEvent::AttemptFailed {
             usage: usage(input, output),
+            class: ModelErrorClass::Server,
         })
     };
     let first = vec![
@@ -242,7 +243,10 @@ async fn what_failed_attempts_have_used_is_spent_and_no_part_of_the_context() {
 async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
     let beats = vec![
         Beat::Event(ModelEvent::Usage(usage(10, 20))),
-        Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 20) }),
+        Beat::Event(ModelEvent::AttemptFailed {
+            usage: usage(10, 20),
+            class: ModelErrorClass::Server,
+        }),
         text("never read"),
     ];
     let budget = budget(|budget| budget.max_tokens = Some(30));
@@ -269,7 +273,10 @@ async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
         let attempt = usage(u64::from(used), 0);
         let beats = vec![
             Beat::Event(ModelEvent::Usage(attempt)),
-            Beat::Event(ModelEvent::AttemptFailed { usage: attempt }),
+            Beat::Event(ModelEvent::AttemptFailed {
+                usage: attempt,
+                class: ModelErrorClass::Server,
+            }),
             Beat::Event(ModelEvent::Usage(attempt)),
             Beat::Fail(ModelErrorClass::Invalid, "no"),
         ];
@@ -311,7 +318,10 @@ async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
     let endless = || (0..100).map(|_| text("lorem ipsum "));
     for budget in [tokens, dollars] {
         // 90 are spent and 10 left: 8 characters for each of them, and 8 tokens to spare.
-        let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(60, 30) });
+        let failed = Beat::Event(ModelEvent::AttemptFailed {
+            usage: usage(60, 30),
+            class: ModelErrorClass::Server,
+        });
         let untold: Vec<_> = std::iter::once(failed.clone()).chain(endless()).collect();
         let counted = vec![
             failed,

@@ -104,7 +104,10 @@ async fn what_the_provider_bills_as_a_whole_has_all_of_it() {
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_completion_that_was_cut_or_failed_are_not_counted() {
     let counted = Beat::Event(ModelEvent::Usage(usage(10, 5)));
-    let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 5) });
+    let failed = Beat::Event(ModelEvent::AttemptFailed {
+        usage: usage(10, 5),
+        class: ModelErrorClass::Server,
+    });
     let refused = Beat::Fail(ModelErrorClass::Invalid, "no");
     let (known, unknown) = ((Some(15.0), None), (None, Some(15.0)));
     for (beats, fallback, offered, expected) in [

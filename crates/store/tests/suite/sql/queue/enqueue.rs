@@ -224,6 +224,12 @@ async fn the_queue_is_counted_up_to_a_limit(fixture: Fixture) {
     }
     assert_eq!(fixture.lease(4).await.len(), 4);
     assert_eq!(fixture.store.queue_length(3).await.unwrap(), 1);
+    let figures = fixture.store.queue_figures().await.unwrap();
+    assert_eq!((figures.waiting, figures.held, figures.leased), (1, 0, 4));
+    assert!(figures.oldest_waiting.is_some());
+    fixture.lease(1).await;
+    let figures = fixture.store.queue_figures().await.unwrap();
+    assert_eq!((figures.waiting, figures.leased, figures.oldest_waiting), (0, 5, None));
     let nobody = Lease {
         tenant: fixture.tenant.clone(),
         run_id: test_support::drafts::run_id(),
