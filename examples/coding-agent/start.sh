@@ -18,4 +18,4 @@ fi
 
 # Commands see the programs of this machine and the files of their session. This is what they see
 # besides.
-exec agent-runtime --set "sandbox.read_only=[\"$repository\"]" "$@"
+exec agent-runtime serve --set "sandbox.read_only=[\"$repository\"]" "$@"

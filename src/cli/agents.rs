@@ -1,18 +1,17 @@
 //! `agents`: shows agents, from files and from the store.
 
-use std::sync::Arc;
-
 use anyhow::{bail, ensure};
 use clap::Subcommand;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 
-use super::ReadArgs;
-use super::output::{print_json, print_list, print_note};
+use super::item::Item;
+use super::output::{print_items, print_json, print_note};
+use super::source::{ReadArgs, Source};
 use crate::app::{self, Extensions};
-use crate::config::Config;
 use crate::http::AgentView;
 use crate::run::agents::AgentDirectory;
 use crate::run::refusal::suggestion;
-use store::Store;
 use store::agents::{AgentPage, AgentRecord};
 use values::causes::with_causes;
 use values::tenant::TenantId;
@@ -39,33 +38,68 @@ pub(super) enum AgentsCommand {
     },
 }
 
-/// Runs the command against the store and the configured files.
-pub(super) async fn inspect(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    command: AgentsCommand,
-    extensions: Extensions,
-) -> anyhow::Result<()> {
-    let (agents, faults) = app::agent_directory(store, config, extensions)?;
+/// The fields of an agent that a row shows. A key without the scope `admin` reads less of agents
+/// from files.
+#[derive(Deserialize)]
+struct AgentFields {
+    name: String,
+    #[serde(default)]
+    configured: bool,
+    model: Option<String>,
+    #[serde(default)]
+    models: Vec<String>,
+    #[serde(default)]
+    description: String,
+}
+
+/// Runs the command. On a store, it also reads the configured files.
+pub(super) async fn inspect(command: AgentsCommand, extensions: Extensions) -> anyhow::Result<()> {
     match command {
-        AgentsCommand::List { read } => {
-            let all = list(&agents, &read.tenant).await?;
-            let heading = ["AGENT", "FROM", "MODEL", "DESCRIPTION"];
-            print_list(
-                read.json,
-                all,
-                |agent| AgentView::whole(&agents, agent),
-                heading,
-                |agent| row(&agents, agent),
-            )?;
-            report_faults(&faults)
+        AgentsCommand::List {
+            read: ReadArgs { json, source },
+        } => {
+            source
+                .with(async |source| show_list(source, json, extensions).await)
+                .await
         }
         AgentsCommand::Show { name, read } => {
-            if let Some(agent) = agents.lookup(&read.tenant, &name).await? {
+            read.source
+                .with(async |source| show(source, &name, extensions).await)
+                .await
+        }
+    }
+}
+
+async fn show_list(source: &Source<'_>, json: bool, extensions: Extensions) -> anyhow::Result<()> {
+    let heading = ["AGENT", "FROM", "MODEL", "DESCRIPTION"];
+    match source {
+        Source::Service(service) => {
+            let all: Vec<Item<AgentFields>> = service.list("/v1/agents", &[], usize::MAX).await?;
+            print_items(json, &all, heading, row)
+        }
+        Source::Store { config, store, tenant } => {
+            let (agents, faults) = app::agent_directory(store, config, extensions)?;
+            let all = list(&agents, tenant).await?;
+            let all = Item::all(all.into_iter().map(|agent| AgentView::whole(&agents, agent)))?;
+            print_items(json, &all, heading, row)?;
+            report_faults(&faults)
+        }
+    }
+}
+
+async fn show(source: &Source<'_>, name: &str, extensions: Extensions) -> anyhow::Result<()> {
+    match source {
+        Source::Service(service) => {
+            let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+            print_json(&service.get_json(&format!("/v1/agents/{name}")).await?)
+        }
+        Source::Store { config, store, tenant } => {
+            let (agents, faults) = app::agent_directory(store, config, extensions)?;
+            if let Some(agent) = agents.lookup(tenant, name).await? {
                 return print_json(&AgentView::whole(&agents, agent));
             }
             report_faults(&faults)?;
-            let similar = agents.similar(&read.tenant, &name, |_| true).await?;
+            let similar = agents.similar(tenant, name, |_| true).await?;
             bail!("there is no agent named {name:?}{}", suggestion(similar.as_deref()))
         }
     }
@@ -96,13 +130,12 @@ async fn list(agents: &AgentDirectory, tenant: &TenantId) -> anyhow::Result<Vec<
     }
 }
 
-fn row(agents: &AgentDirectory, agent: &AgentRecord) -> [String; 4] {
-    let definition = &agent.definition;
-    let models: Vec<String> = definition.model_chain().map(ToString::to_string).collect();
+fn row(agent: &AgentFields) -> [String; 4] {
+    let models = agent.model.iter().chain(&agent.models).cloned();
     [
-        definition.name.clone(),
-        if agents.is_configured(agent) { "file" } else { "store" }.to_owned(),
-        models.join(", "),
-        definition.description.clone(),
+        agent.name.clone(),
+        if agent.configured { "file" } else { "store" }.to_owned(),
+        models.collect::<Vec<_>>().join(", "),
+        agent.description.clone(),
     ]
 }

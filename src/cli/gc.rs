@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::options::StoreArgs;
 use super::output::{JsonArgs, print_json, print_line, print_note};
+use super::store::on_existing;
 use crate::app;
 use crate::config::Config;
 use store::Store;
@@ -17,25 +19,32 @@ pub(super) struct GcArgs {
     dry_run: bool,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 /// Sweeps the store by the configured rules.
-pub(super) async fn collect(config: &Config, store: &Arc<dyn Store>, args: GcArgs) -> anyhow::Result<()> {
+pub(super) async fn collect(args: GcArgs) -> anyhow::Result<()> {
+    let GcArgs { dry_run, json, store } = args;
+    on_existing(store, async |config, store| sweep(config, store, dry_run, json).await).await
+}
+
+async fn sweep(config: &Config, store: &Arc<dyn Store>, dry_run: bool, json: JsonArgs) -> anyhow::Result<()> {
     if config.retention.max_age.is_none() && config.retention.keep_last.is_none() {
         print_note(
             "retention is off: neither `retention.max_age` nor `retention.keep_last` is set, so sessions and their runs are never removed",
         )?;
     }
     let sweeper = app::sweeper(Arc::clone(store), config);
-    let figures = if args.dry_run {
+    let figures = if dry_run {
         sweeper.plan().await?
     } else {
         sweeper.sweep().await?
     };
-    print_figures(figures, &args)
+    print_figures(figures, dry_run, json)
 }
 
-fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
+fn print_figures(figures: RemovalFigures, dry_run: bool, JsonArgs { json }: JsonArgs) -> anyhow::Result<()> {
     let figures = [
         ("sessions", figures.sessions),
         ("history segments", figures.segments),
@@ -50,11 +59,11 @@ fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
         ("contents", figures.contents),
         ("bytes", figures.bytes),
     ];
-    if args.json.json {
+    if json {
         let figures: BTreeMap<_, _> = figures.map(|(name, figure)| (name.replace(' ', "_"), figure)).into();
         return print_json(&figures);
     }
-    let verb = if args.dry_run { "would remove" } else { "removed" };
+    let verb = if dry_run { "would remove" } else { "removed" };
     print_line(format_args!("{verb}:"))?;
     for (name, figure) in figures {
         print_line(format_args!("  {name:<16}  {figure}"))?;

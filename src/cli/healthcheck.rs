@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::config::Config;
+use super::options::SettingsArgs;
 
 /// The timeouts of connecting and of the response.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -17,10 +17,13 @@ pub(super) struct HealthcheckArgs {
     /// Probes this address instead of the configured one, such as `http://127.0.0.1:8080/readyz`.
     #[arg(long)]
     url: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
 }
 
 /// Fails unless the status is 200.
-pub(super) fn check(config: &Config, args: HealthcheckArgs) -> anyhow::Result<()> {
+pub(super) fn check(args: HealthcheckArgs) -> anyhow::Result<()> {
+    let config = args.settings.load()?.config;
     let url = match args.url {
         Some(url) => url,
         None => health_url(config.http.listen)?,

@@ -5,10 +5,10 @@ use clap::Subcommand;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
-use super::output::{JsonArgs, print_line, print_list, print_note};
-use super::{moment, store};
+use super::options::StoreArgs;
+use super::output::{JsonArgs, moment, print_line, print_list, print_note};
+use super::store::{self, on_existing};
 use crate::api_key;
-use crate::config::Config;
 use ::store::Store;
 use ::store::keys::{ApiKeyRecord, Scope};
 use values::clock::{Clock as _, SystemClock};
@@ -35,17 +35,23 @@ pub(super) enum KeysCommand {
         label: String,
         #[command(flatten)]
         limits: KeyLimits,
+        #[command(flatten)]
+        store: StoreArgs,
     },
     /// Lists keys, newest first.
     List {
         #[command(flatten)]
         json: JsonArgs,
+        #[command(flatten)]
+        store: StoreArgs,
     },
     /// Revokes a key; it stops working within seconds.
     Revoke {
         /// The key's id, as `keys list` shows it, or the key itself.
         #[arg(value_name = "KEY_ID", value_parser = named)]
         key: NamedKey,
+        #[command(flatten)]
+        store: StoreArgs,
     },
 }
 
@@ -116,25 +122,24 @@ impl From<KeyLimits> for RunLimits {
 }
 
 /// Runs the command against the configured store.
-pub(super) async fn manage(config: &Config, command: KeysCommand) -> anyhow::Result<()> {
-    // A key may be created before the first start of the service. A store that does not exist has
-    // no keys to list or revoke.
-    let store = match command {
-        KeysCommand::Create { .. } => store::open_or_make(config).await?,
-        KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(config).await?,
-    };
-    let done = match command {
+pub(super) async fn manage(command: KeysCommand) -> anyhow::Result<()> {
+    match command {
         KeysCommand::Create {
             tenant,
             scopes,
             label,
             limits,
-        } => create(&*store, tenant, scopes, label, limits.into()).await,
-        KeysCommand::List { json } => list(&*store, json).await,
-        KeysCommand::Revoke { key } => revoke(&*store, key).await,
-    };
-    store.close().await;
-    done
+            store,
+        } => {
+            // A key may be created before the first start of the service.
+            let store = store::open_or_make(&store.load()?.config).await?;
+            let done = create(&*store, tenant, scopes, label, limits.into()).await;
+            store.close().await;
+            done
+        }
+        KeysCommand::List { json, store } => on_existing(store, async |_, store| list(&**store, json).await).await,
+        KeysCommand::Revoke { key, store } => on_existing(store, async |_, store| revoke(&**store, key).await).await,
+    }
 }
 
 async fn create(

@@ -6,12 +6,16 @@ mod check_config;
 mod files;
 mod gc;
 mod healthcheck;
+mod item;
 mod keys;
+mod options;
 mod output;
 mod run;
 mod runs;
 mod serve;
+mod service;
 mod sessions;
+mod source;
 mod store;
 mod tenants;
 mod threads;
@@ -19,49 +23,30 @@ mod transfer;
 mod worker;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
+use self::options::{ServeArgs, StoreArgs};
 use self::output::{EndedBySignal, print_line};
 use crate::app::Extensions;
-use crate::config::{self, Config, Loaded, Sources};
 use crate::http;
-use ::store::Store;
-use values::clock::Timestamp;
-use values::tenant::TenantId;
+
+/// The name of the program.
+const NAME: &str = "agent-runtime";
+
+/// The exit code for a wrong use of the command line, as clap has it.
+const USAGE: u8 = 2;
 
 /// Runs LLM agents over immutable, forkable sessions.
 #[derive(Debug, Parser)]
-#[command(name = "agent-runtime", version, about)]
+#[command(name = NAME, version, about, args_conflicts_with_subcommands = true)]
 struct Cli {
+    /// Without a command, the flags are those of `serve`.
     #[command(flatten)]
-    options: Options,
+    serve: ServeArgs,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-/// Options of every command.
-#[derive(Debug, clap::Args)]
-struct Options {
-    /// Reads this configuration file.
-    #[arg(long, global = true, value_name = "PATH")]
-    config: Option<PathBuf>,
-    /// Sets a configuration key, such as `http.listen=127.0.0.1:9000`.
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = config::parse_override)]
-    overrides: Vec<(String, String)>,
-    /// Serves on this address; short for `--set http.listen=…`.
-    #[arg(long, global = true, value_name = "ADDRESS")]
-    listen: Option<String>,
-    /// The store; short for `--set store.url=…`.
-    #[arg(long, global = true, value_name = "URL")]
-    store_url: Option<String>,
-    /// Serves beyond loopback without any API key: every client that reaches the port may run
-    /// agents.
-    #[arg(long, global = true)]
-    insecure_no_auth: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,7 +70,7 @@ enum Command {
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
     /// Brings the store's tables up to date.
-    Migrate,
+    Migrate(StoreArgs),
     /// Manages API keys.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -96,36 +81,11 @@ enum Command {
     Tenants(tenants::TenantsCommand),
     /// Shows the configuration in force and where each value comes from, and checks it; fails if
     /// something would not work.
-    CheckConfig,
+    CheckConfig(StoreArgs),
     /// Prints the `OpenAPI` document.
     Openapi,
     /// Asks a running service for its health; for containers.
     Healthcheck(healthcheck::HealthcheckArgs),
-}
-
-/// Options of `serve`.
-#[derive(Debug, Default, clap::Args)]
-struct ServeArgs {
-    /// The role of this process: `api`, `worker` or `all`; short for `--set queue.role=…`.
-    #[arg(long, value_name = "ROLE")]
-    role: Option<String>,
-}
-
-/// How a command prints its findings, and the tenant of the data. A command that prints JSON in any
-/// case takes the flag too.
-#[derive(Debug, clap::Args)]
-struct ReadArgs {
-    /// Prints JSON.
-    #[arg(long)]
-    json: bool,
-    /// Works on this tenant's data.
-    #[arg(long, default_value_t = TenantId::anonymous())]
-    tenant: TenantId,
-}
-
-/// Writes a time for people.
-fn moment(time: Timestamp) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
 }
 
 /// Parses the process's command line, runs the command and reports its failure.
@@ -143,9 +103,14 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensio
     }
     let cli = Cli::parse_from(words);
     match dispatch(cli, extensions) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(usage) = error.downcast_ref::<clap::Error>() {
+                // If standard error is closed, there is no other output.
+                let _ = usage.print();
+                return ExitCode::from(USAGE);
+            }
             output::print_error(&error);
             let signal = error.downcast_ref::<EndedBySignal>();
             signal.map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_code()))
@@ -153,72 +118,31 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensio
     }
 }
 
-fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
-    match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
-        Command::Openapi => Ok(print_line(http::openapi().to_pretty_json()?)?),
-        Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
-        Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
-        Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
-        Command::Worker(_) => block_on(worker::work(load(cli.options)?, extensions)),
-        Command::Run(args) => block_on(run::run(load(cli.options)?, args, extensions)),
-        Command::Runs(command) => on_store(cli.options, async |_, store| runs::inspect(store, command).await),
-        Command::Threads(command) => on_store(cli.options, async |_, store| threads::inspect(store, command).await),
-        Command::Agents(command) => on_store(cli.options, async |config, store| {
-            agents::inspect(config, store, command, extensions).await
-        }),
-        Command::Sessions(command) => on_store(cli.options, async |config, store| {
-            sessions::inspect(config, store, command, extensions).await
-        }),
-        Command::Migrate => block_on(store::migrate(&load(cli.options)?.config)),
-        Command::Gc(args) => on_store(cli.options, async |config, store| {
-            gc::collect(config, store, args).await
-        }),
-        Command::Tenants(command) => on_store(cli.options, async |config, store| {
-            tenants::manage(config, store, command).await
-        }),
-        Command::Keys(command) => block_on(keys::manage(&load(cli.options)?.config, command)),
+fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<ExitCode> {
+    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+        Command::Run(args) => return block_on(run::run(args, extensions)),
+        Command::Openapi => print_line(http::openapi().to_pretty_json()?)?,
+        Command::Healthcheck(args) => healthcheck::check(args)?,
+        Command::CheckConfig(store) => block_on(check_config::check(&store.load()?, extensions))?,
+        Command::Serve(args) => block_on(serve::serve(args.load()?, extensions))?,
+        Command::Worker(args) => block_on(worker::work(args, extensions))?,
+        Command::Runs(command) => block_on(runs::inspect(command))?,
+        Command::Threads(command) => block_on(threads::inspect(command))?,
+        Command::Agents(command) => block_on(agents::inspect(command, extensions))?,
+        Command::Sessions(command) => block_on(sessions::inspect(command, extensions))?,
+        Command::Migrate(store) => block_on(store::migrate(&store.load()?.config))?,
+        Command::Gc(args) => block_on(gc::collect(args))?,
+        Command::Tenants(command) => block_on(tenants::manage(command))?,
+        Command::Keys(command) => block_on(keys::manage(command))?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-impl Options {
-    fn with_role(mut self, role: Option<String>) -> Self {
-        self.overrides.extend(role.map(|role| ("queue.role".to_owned(), role)));
-        self
-    }
-}
-
-fn load(options: Options) -> Result<Loaded, config::ConfigError> {
-    let insecure = options.insecure_no_auth.then(|| "true".to_owned());
-    let flags = [
-        ("http.listen", options.listen),
-        ("store.url", options.store_url),
-        ("http.insecure_no_auth", insecure),
-    ];
-    let flags = flags
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let overrides = options.overrides.into_iter().chain(flags).collect();
-    config::load(&Sources::from_process(options.config, overrides))
-}
-
-/// Runs a command against the configured store, which must exist.
-fn on_store(
-    options: Options,
-    command: impl AsyncFnOnce(&Config, &Arc<dyn Store>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let config = load(options)?.config;
-    block_on(async {
-        let store = store::open_existing(&config).await?;
-        let done = command(&config, &store).await;
-        store.close().await;
-        done
-    })
-}
-
-fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(command);
-    // A thread that resolves a host name can't be stopped. It must not delay the exit.
+    // A thread that resolves a host name or reads from a terminal can't be stopped. It must not
+    // delay the exit.
     runtime.shutdown_background();
     done
 }
@@ -229,6 +153,14 @@ mod tests {
 
     use super::*;
 
+    /// Flags that every command has.
+    const ALWAYS: [&str; 2] = ["help", "version"];
+    const SETTINGS: &[&str] = &["config", "set"];
+    const STORE: &[&str] = &["config", "set", "store-url"];
+    const SERVE: &[&str] = &["config", "set", "store-url", "listen", "insecure-no-auth", "role"];
+    const SOURCE: &[&str] = &["url", "key", "tenant", "config", "set", "store-url"];
+    const READ: &[&str] = &["json", "url", "key", "tenant", "config", "set", "store-url"];
+
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
@@ -236,19 +168,102 @@ mod tests {
 
     #[test]
     fn flags_are_overrides() {
-        let parse = |words: &[&str]| Cli::try_parse_from(words.iter().copied()).map(|cli| cli.options);
-        let words = [
-            "agent-runtime",
+        let parse = |words: &[&str]| Cli::try_parse_from(words.iter().copied());
+        let flags = [
             "--set",
             "http.listen=127.0.0.1:1",
-            "serve",
             "--listen",
             "127.0.0.1:2",
             "--insecure-no-auth",
         ];
-        let config = load(parse(&words).unwrap()).unwrap().config;
-        assert_eq!(config.http.listen.port(), 2, "a flag of its own wins over --set");
-        assert!(config.http.is_exposed);
+        for command in [&["agent-runtime"][..], &["agent-runtime", "serve"]] {
+            let cli = parse(&[command, &flags].concat()).unwrap();
+            let Command::Serve(args) = cli.command.unwrap_or(Command::Serve(cli.serve)) else {
+                panic!("{command:?} does not serve");
+            };
+            let config = args.load().unwrap().config;
+            assert_eq!(config.http.listen.port(), 2, "a flag of its own wins over --set");
+            assert!(config.http.is_exposed);
+        }
         assert!(parse(&["agent-runtime", "--set", "http.listen"]).is_err());
+        assert!(parse(&["agent-runtime", "--listen", "127.0.0.1:2", "runs", "list"]).is_err());
+    }
+
+    #[test]
+    fn each_command_has_the_flags_that_mean_something_to_it() {
+        let list: &[&str] = &["status", "agent", "model", "thread", "limit"];
+        let run: &[&str] = &["base", "thread", "if-busy", "deny-open", "agent", "model"];
+        let create: &[&str] = &["tenant", "scope", "label"];
+        let limits: &[&str] = &[
+            "max-steps",
+            "max-tokens",
+            "max-seconds",
+            "max-cost",
+            "agents",
+            "models",
+            "providers",
+        ];
+        let expected: &[(&str, &[&[&str]])] = &[
+            ("", &[SERVE]),
+            ("serve", &[SERVE]),
+            ("worker", &[STORE, &["environments"]]),
+            ("run", &[READ, run]),
+            ("runs list", &[READ, list]),
+            ("runs show", &[READ]),
+            ("sessions list", &[READ, &["agent", "thread", "tips", "limit"]]),
+            ("sessions show", &[READ]),
+            ("sessions tree", &[SOURCE]),
+            ("sessions files", &[READ, &["recursive"]]),
+            ("sessions export", &[STORE, &["tenant", "url", "output"]]),
+            ("sessions import", &[STORE, &["tenant", "url"]]),
+            ("sessions diff", &[READ]),
+            ("threads list", &[READ]),
+            ("threads show", &[READ]),
+            ("agents list", &[READ]),
+            ("agents show", &[READ]),
+            ("migrate", &[STORE]),
+            ("keys create", &[STORE, create, limits]),
+            ("keys list", &[STORE, &["json"]]),
+            ("keys revoke", &[STORE]),
+            ("gc", &[STORE, &["dry-run", "json"]]),
+            ("tenants delete", &[STORE, &["yes"]]),
+            ("check-config", &[STORE]),
+            ("openapi", &[]),
+            ("healthcheck", &[SETTINGS, &["url"]]),
+        ];
+        let mut cli = Cli::command();
+        cli.build();
+        let mut found = Vec::new();
+        collect_flags(&cli, "", &mut found);
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, flags)| (*name, sorted(flags.concat())))
+            .collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, flags)| (name.as_str(), sorted(flags.clone())))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    fn sorted(mut flags: Vec<&str>) -> Vec<&str> {
+        flags.sort_unstable();
+        flags
+    }
+
+    /// Adds the flags of a command, and of those below it.
+    fn collect_flags<'a>(command: &'a clap::Command, name: &str, found: &mut Vec<(String, Vec<&'a str>)>) {
+        let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+        let flags: Vec<_> = flags.filter(|flag| !ALWAYS.contains(flag)).collect();
+        let below: Vec<_> = command
+            .get_subcommands()
+            .filter(|below| below.get_name() != "help")
+            .collect();
+        if below.is_empty() || name.is_empty() {
+            found.push((name.to_owned(), flags));
+        }
+        for below in below {
+            collect_flags(below, format!("{name} {}", below.get_name()).trim_start(), found);
+        }
     }
 }

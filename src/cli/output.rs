@@ -5,8 +5,11 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
+use super::item::Item;
+use crate::http::indented_json;
 use crate::lifecycle::StopSignal;
 use values::causes::with_causes;
+use values::clock::Timestamp;
 
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;
@@ -67,7 +70,24 @@ pub(super) fn print_note(line: impl fmt::Display) -> io::Result<()> {
 
 /// Prints a value as JSON.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    Ok(print_line(serde_json::to_string_pretty(value)?)?)
+    print_bytes(&indented_json(&serde_json::to_vec(value)?))?;
+    Ok(print_line("")?)
+}
+
+/// Prints items of the API: as JSON, or as a table with a row for each.
+pub(super) fn print_items<F, const N: usize>(
+    json: bool,
+    items: &[Item<F>],
+    heading: [&str; N],
+    row: impl Fn(&F) -> [String; N],
+) -> anyhow::Result<()> {
+    print_list(
+        json,
+        items.iter().collect(),
+        |item| item,
+        heading,
+        |item| row(&item.fields),
+    )
 }
 
 /// Prints a list: as JSON, or as a table with a row for each item.
@@ -98,6 +118,26 @@ pub(super) fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N
         print_line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())
+}
+
+/// Writes a time for people.
+pub(super) fn moment(time: Timestamp) -> String {
+    time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+/// Escapes the characters of a text of others that could move the cursor or reorder the text.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        let reorders =
+            matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if reorders || (c.is_control() && c != '\n') {
+            plain.extend(c.escape_unicode());
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
 }
 
 /// Prints an error with all its causes to standard error.

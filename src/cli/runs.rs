@@ -1,19 +1,19 @@
-//! `runs`: shows stored runs.
-
-use std::sync::Arc;
+//! `runs`: shows runs.
 
 use anyhow::bail;
 use clap::Subcommand;
+use serde::Deserialize;
 
-use super::output::{print_json, print_list};
-use super::{ReadArgs, moment};
+use super::item::Item;
+use super::output::{moment, print_items, print_json};
+use super::source::{ReadArgs, Source};
 use crate::run::refusal::no_run;
-use agent::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
+use agent::record::{RunStatus, RunSummaryView, RunView, ThreadName};
+use store::Page;
 use store::runs::RunFilter;
-use store::{Page, Store};
+use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 use values::model_ref::ModelRef;
-use values::tenant::TenantId;
 
 /// The commands about runs.
 #[derive(Debug, Subcommand)]
@@ -51,15 +51,45 @@ pub(super) struct ListArgs {
     read: ReadArgs,
 }
 
-/// Runs the command against the store.
-pub(super) async fn inspect(store: &Arc<dyn Store>, command: RunsCommand) -> anyhow::Result<()> {
+/// The fields of a run that a row shows.
+#[derive(Deserialize)]
+struct RunFields {
+    run_id: RunId,
+    created_at: Timestamp,
+    status: String,
+    agent: String,
+    step_count: u64,
+    usage: UsageFields,
+    thread: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct UsageFields {
+    total_tokens: u64,
+}
+
+/// Runs the command.
+pub(super) async fn inspect(command: RunsCommand) -> anyhow::Result<()> {
     match command {
-        RunsCommand::List(args) => list(&**store, args).await,
-        RunsCommand::Show { run_id, read } => show(&**store, &read.tenant, run_id).await,
+        RunsCommand::List(args) => {
+            let ReadArgs { json, source } = args.read.clone();
+            source
+                .with(async |source| {
+                    let runs = list(source, args).await?;
+                    let heading = ["RUN", "CREATED", "STATUS", "AGENT", "STEPS", "TOKENS", "THREAD"];
+                    print_items(json, &runs, heading, row)
+                })
+                .await
+        }
+        RunsCommand::Show { run_id, read } => read.source.with(async |source| show(source, run_id).await).await,
     }
 }
 
-async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Result<()> {
+async fn show(source: &Source<'_>, run_id: RunId) -> anyhow::Result<()> {
+    let (store, tenant) = match source {
+        Source::Store { store, tenant, .. } => (store, tenant),
+        Source::Service(service) => return print_json(&service.get_json(&format!("/v1/runs/{run_id}")).await?),
+    };
     if let Some(run) = store.run_lookup(tenant, run_id).await? {
         return print_json(&RunView::from(run));
     }
@@ -74,31 +104,43 @@ async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Re
     )
 }
 
-async fn list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
-    let filter = RunFilter {
-        statuses: args.status.into_iter().collect(),
-        agent: args.agent,
-        model: args.model,
-        thread: args.thread,
-        ..RunFilter::default()
-    };
-    let page = Page {
-        before: None,
-        limit: args.limit,
-    };
-    let runs = store.run_list(&args.read.tenant, &filter, page).await?;
-    let heading = ["RUN", "CREATED", "STATUS", "AGENT", "STEPS", "TOKENS", "THREAD"];
-    print_list(args.read.json, runs, RunSummaryView::from, heading, row)
+async fn list(source: &Source<'_>, args: ListArgs) -> anyhow::Result<Vec<Item<RunFields>>> {
+    match source {
+        Source::Store { store, tenant, .. } => {
+            let filter = RunFilter {
+                statuses: args.status.into_iter().collect(),
+                agent: args.agent,
+                model: args.model,
+                thread: args.thread,
+                ..RunFilter::default()
+            };
+            let page = Page {
+                before: None,
+                limit: args.limit,
+            };
+            let runs = store.run_list(tenant, &filter, page).await?;
+            Ok(Item::all(runs.into_iter().map(RunSummaryView::from))?)
+        }
+        Source::Service(service) => {
+            let filters = [
+                ("status", args.status.map(|status| status.to_string())),
+                ("agent", args.agent),
+                ("model", args.model.map(|model| model.to_string())),
+                ("thread", args.thread.map(|thread| thread.to_string())),
+            ];
+            Ok(service.list("/v1/runs", &filters, args.limit as usize).await?)
+        }
+    }
 }
 
-fn row(run: &RunSummary) -> [String; 7] {
+fn row(run: &RunFields) -> [String; 7] {
     [
         run.run_id.to_string(),
         moment(run.created_at),
-        run.status.to_string(),
+        run.status.clone(),
         run.agent.clone(),
         run.step_count.to_string(),
         run.usage.total_tokens.to_string(),
-        run.thread.as_ref().map_or_else(String::new, ToString::to_string),
+        run.thread.clone().unwrap_or_default(),
     ]
 }

@@ -1,26 +1,27 @@
-//! `sessions`: shows stored sessions.
+//! `sessions`: shows sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::absent::absent;
 use super::files::{self, FilesArgs};
-use super::output::{print_json, print_line, print_list};
+use super::item::Item;
+use super::output::{moment, print_items, print_json, print_line};
+use super::source::{ReadArgs, Source, SourceArgs};
 use super::transfer::{ExportArgs, ImportArgs, export, import};
-use super::{ReadArgs, moment};
-use crate::app::{self, Extensions};
-use crate::config::Config;
+use crate::app::Extensions;
 use crate::http::{SessionDiff, SessionView};
 use crate::run::files::{diff_files, open_tree};
 use agent::record::ThreadName;
-use store::retention::Ancestor;
 use store::sessions::SessionFilter;
 use store::{Page, Sessions, Store};
-use values::clock::SystemClock;
+use values::clock::{SystemClock, Timestamp};
 use values::ids::SessionId;
-use values::session::{Bundle, SessionHead};
+use values::session::Bundle;
 use values::tenant::TenantId;
 use workspace::WorkspaceLimits;
 
@@ -45,9 +46,8 @@ pub(super) enum SessionsCommand {
     Tree {
         /// Only the tree of this session; by default the newest 1,000 sessions.
         session_id: Option<SessionId>,
-        /// Works on this tenant's data.
-        #[arg(long, default_value_t = TenantId::anonymous())]
-        tenant: TenantId,
+        #[command(flatten)]
+        source: SourceArgs,
     },
     /// Lists the files of a session, or prints one of them.
     Files(FilesArgs),
@@ -85,85 +85,118 @@ pub(super) struct ListArgs {
     read: ReadArgs,
 }
 
-/// Runs the command against the store.
-pub(super) async fn inspect(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    command: SessionsCommand,
-    extensions: Extensions,
-) -> anyhow::Result<()> {
+/// The fields of a session that a row or a tree shows.
+#[derive(Deserialize)]
+struct SessionFields {
+    session_id: SessionId,
+    parent_session_id: Option<SessionId>,
+    created_at: Timestamp,
+    agent: String,
+    message_count: u64,
+}
+
+/// A session of a line.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AncestorFields {
+    Retained(SessionFields),
+    Removed(IgnoredAny),
+}
+
+/// Runs the command.
+pub(super) async fn inspect(command: SessionsCommand, extensions: Extensions) -> anyhow::Result<()> {
     match command {
-        SessionsCommand::List(args) => show_list(&**store, args).await,
+        SessionsCommand::List(args) => {
+            let ReadArgs { json, source } = args.read.clone();
+            source.with(async |source| show_list(source, json, args).await).await
+        }
         SessionsCommand::Show { session_id, read } => {
-            print_json(&SessionView::whole(&*load(store, &read.tenant, session_id).await?))
+            read.source.with(async |source| show(source, session_id).await).await
         }
-        SessionsCommand::Tree { session_id, tenant } => show_tree(&**store, &tenant, session_id).await,
-        SessionsCommand::Files(args) => files::show(store, args).await,
-        SessionsCommand::Export(args) => {
-            let (agents, _) = app::agent_directory(store, config, extensions)?;
-            export(&**store, &agents, args).await
+        SessionsCommand::Tree { session_id, source } => {
+            source.with(async |source| show_tree(source, session_id).await).await
         }
-        SessionsCommand::Import(args) => {
-            let (agents, _) = app::agent_directory(store, config, extensions)?;
-            import(config, store, &agents, args).await
-        }
+        SessionsCommand::Files(args) => files::show(args).await,
+        SessionsCommand::Export(args) => export(args, extensions).await,
+        SessionsCommand::Import(args) => import(args, extensions).await,
         SessionsCommand::Diff { left, right, read } => {
-            let left = load(store, &read.tenant, left).await?;
-            let right = load(store, &read.tenant, right).await?;
-            let trees = [&left, &right]
-                .map(|bundle| open_tree(store, &read.tenant, &bundle.environment, WorkspaceLimits::default()));
-            let files = diff_files(&read.tenant, &trees[0], &trees[1]).await?;
-            print_json(&SessionDiff::whole(&left, &right, files)?)
+            read.source
+                .with(async |source| show_diff(source, left, right).await)
+                .await
         }
     }
 }
 
-async fn show_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
+async fn show(source: &Source<'_>, session_id: SessionId) -> anyhow::Result<()> {
+    match source {
+        Source::Store { store, tenant, .. } => {
+            print_json(&SessionView::whole(&*load(store, tenant, session_id).await?))
+        }
+        Source::Service(service) => print_json(&service.get_json(&format!("/v1/sessions/{session_id}")).await?),
+    }
+}
+
+async fn show_diff(source: &Source<'_>, left: SessionId, right: SessionId) -> anyhow::Result<()> {
+    let (store, tenant) = match source {
+        Source::Store { store, tenant, .. } => (*store, tenant),
+        Source::Service(service) => {
+            return print_json(&service.get_json(&format!("/v1/sessions/{left}/diff/{right}")).await?);
+        }
+    };
+    let left = load(store, tenant, left).await?;
+    let right = load(store, tenant, right).await?;
+    let trees = [&left, &right].map(|bundle| open_tree(store, tenant, &bundle.environment, WorkspaceLimits::default()));
+    let files = diff_files(tenant, &trees[0], &trees[1]).await?;
+    print_json(&SessionDiff::whole(&left, &right, files)?)
+}
+
+async fn show_list(source: &Source<'_>, json: bool, args: ListArgs) -> anyhow::Result<()> {
     let filter = SessionFilter {
         agent: args.agent,
         thread: args.thread,
         tips_only: args.tips,
         ..SessionFilter::default()
     };
-    let page = Page {
-        before: None,
-        limit: args.limit,
-    };
-    let sessions = store.session_list(&args.read.tenant, &filter, page).await?;
+    let sessions = list(source, filter, args.limit as usize).await?;
     let heading = ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"];
-    print_list(args.read.json, sessions, |head| head, heading, row)
+    print_items(json, &sessions, heading, row)
 }
 
-fn row(head: &SessionHead) -> [String; 5] {
+fn row(session: &SessionFields) -> [String; 5] {
     [
-        head.session_id.to_string(),
-        moment(head.created_at),
-        head.agent.clone(),
-        head.message_count.to_string(),
-        head.parent_session_id.map_or_else(String::new, |id| id.to_string()),
+        session.session_id.to_string(),
+        moment(session.created_at),
+        session.agent.clone(),
+        session.message_count.to_string(),
+        session.parent_session_id.map_or_else(String::new, |id| id.to_string()),
     ]
 }
 
-async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<SessionId>) -> anyhow::Result<()> {
-    let heads = match session_id {
-        Some(session_id) => tree_of(store, tenant, session_id).await?,
-        None => list(store, tenant, &SessionFilter::default()).await?,
+async fn show_tree(source: &Source<'_>, session_id: Option<SessionId>) -> anyhow::Result<()> {
+    let sessions = match session_id {
+        Some(session_id) => tree_of(source, session_id).await?,
+        None => fields(list(source, SessionFilter::default(), MAX_TREE).await?),
     };
-    let shown: BTreeMap<SessionId, &SessionHead> = heads.iter().map(|head| (head.session_id, head)).collect();
-    let mut children: BTreeMap<Option<SessionId>, Vec<&SessionHead>> = BTreeMap::new();
-    for head in shown.values() {
-        let parent = head.parent_session_id.filter(|parent| shown.contains_key(parent));
-        children.entry(parent).or_default().push(head);
+    let shown: BTreeMap<SessionId, &SessionFields> =
+        sessions.iter().map(|session| (session.session_id, session)).collect();
+    let mut children: BTreeMap<Option<SessionId>, Vec<&SessionFields>> = BTreeMap::new();
+    for session in shown.values() {
+        let parent = session.parent_session_id.filter(|parent| shown.contains_key(parent));
+        children.entry(parent).or_default().push(session);
     }
     print_tree(&children)
+}
+
+fn fields<F>(items: Vec<Item<F>>) -> Vec<F> {
+    items.into_iter().map(|item| item.fields).collect()
 }
 
 /// Prints the sessions as a tree: children of a fork are indented, and an arrow marks a session
 /// that continues the session above it. Uses an explicit stack, since a conversation may be too
 /// deep for recursion.
-fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
+fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionFields>>) -> anyhow::Result<()> {
     let children_of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
-    let mut open: Vec<(usize, &str, &SessionHead)> = children_of(None).iter().map(|root| (0, "", *root)).collect();
+    let mut open: Vec<(usize, &str, &SessionFields)> = children_of(None).iter().map(|root| (0, "", *root)).collect();
     while let Some((indent, arrow, head)) = open.pop() {
         let created = head.created_at.format("%Y-%m-%d %H:%M:%S");
         let (session_id, agent, messages) = (head.session_id, &head.agent, head.message_count);
@@ -182,51 +215,86 @@ fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyh
     Ok(())
 }
 
-async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Vec<SessionHead>> {
-    let mut root = None;
-    let mut before = None;
-    'upwards: loop {
-        let page = Page { before, limit: PAGE };
-        let Some(lineage) = store.session_lineage(tenant, session_id, page).await? else {
-            return Err(absent(store, tenant, session_id).await);
-        };
-        let Some(oldest) = lineage.last() else { break };
-        before = Some(oldest.session_id());
-        for ancestor in lineage {
-            // The tree begins below a removed ancestor.
-            let Ancestor::Retained(head) = ancestor else {
-                break 'upwards;
-            };
-            root = Some(head);
-        }
-    }
-    let mut found: Vec<SessionHead> = root.into_iter().collect();
+async fn tree_of(source: &Source<'_>, session_id: SessionId) -> anyhow::Result<Vec<SessionFields>> {
+    let line = fields(lineage(source, session_id).await?).into_iter();
+    // The tree begins below a removed ancestor.
+    let retained = line.map_while(|ancestor| match ancestor {
+        AncestorFields::Retained(session) => Some(session),
+        AncestorFields::Removed(_) => None,
+    });
+    let mut found: Vec<SessionFields> = retained.last().into_iter().collect();
     let mut next = 0;
     while next < found.len() && found.len() < MAX_TREE {
         let filter = SessionFilter {
             parent: Some(found[next].session_id),
             ..SessionFilter::default()
         };
-        found.extend(list(store, tenant, &filter).await?);
+        found.extend(fields(list(source, filter, MAX_TREE).await?));
         next += 1;
     }
     Ok(found)
 }
 
-async fn list(store: &dyn Store, tenant: &TenantId, filter: &SessionFilter) -> anyhow::Result<Vec<SessionHead>> {
-    let mut heads: Vec<SessionHead> = Vec::new();
-    while heads.len() < MAX_TREE {
+/// Reads a session and its ancestors, itself first.
+async fn lineage(source: &Source<'_>, session_id: SessionId) -> anyhow::Result<Vec<Item<AncestorFields>>> {
+    let (store, tenant) = match source {
+        Source::Store { store, tenant, .. } => (*store, tenant),
+        Source::Service(service) => {
+            let path = format!("/v1/sessions/{session_id}/lineage");
+            return Ok(service.list(&path, &[], usize::MAX).await?);
+        }
+    };
+    let mut line = Vec::new();
+    let mut before = None;
+    loop {
+        let page = Page { before, limit: PAGE };
+        let Some(more) = store.session_lineage(tenant, session_id, page).await? else {
+            return Err(absent(&**store, tenant, session_id).await);
+        };
+        let Some(oldest) = more.last() else { return Ok(line) };
+        before = Some(oldest.session_id());
+        line.extend(Item::all(more)?);
+    }
+}
+
+/// Lists sessions, newest first. A filter by parent has no other fields.
+async fn list(source: &Source<'_>, filter: SessionFilter, most: usize) -> anyhow::Result<Vec<Item<SessionFields>>> {
+    match source {
+        Source::Store { store, tenant, .. } => list_stored(&***store, tenant, &filter, most).await,
+        Source::Service(service) => {
+            let path = match filter.parent {
+                Some(parent) => format!("/v1/sessions/{parent}/children"),
+                None => "/v1/sessions".to_owned(),
+            };
+            let filters = [
+                ("agent", filter.agent),
+                ("thread", filter.thread.map(|thread| thread.to_string())),
+                ("tips", filter.tips_only.then(|| "true".to_owned())),
+            ];
+            Ok(service.list(&path, &filters, most).await?)
+        }
+    }
+}
+
+async fn list_stored(
+    store: &dyn Store,
+    tenant: &TenantId,
+    filter: &SessionFilter,
+    most: usize,
+) -> anyhow::Result<Vec<Item<SessionFields>>> {
+    let mut sessions: Vec<Item<SessionFields>> = Vec::new();
+    while sessions.len() < most {
         let page = Page {
-            before: heads.last().map(|head| head.session_id),
-            limit: PAGE,
+            before: sessions.last().map(|session| session.fields.session_id),
+            limit: u32::try_from(most - sessions.len()).map_or(PAGE, |room| room.min(PAGE)),
         };
         let more = store.session_list(tenant, filter, page).await?;
         if more.is_empty() {
             break;
         }
-        heads.extend(more);
+        sessions.extend(Item::all(more)?);
     }
-    Ok(heads)
+    Ok(sessions)
 }
 
 /// Loads a session with all its messages.

@@ -3,10 +3,23 @@
 
 use std::sync::Arc;
 
+use super::options::StoreArgs;
 use super::output::{print_line, print_note};
 use crate::app;
 use crate::config::Config;
 use store::{self, Store};
+
+/// Runs a command on the configured store, which must exist.
+pub(super) async fn on_existing(
+    args: StoreArgs,
+    command: impl AsyncFnOnce(&Config, &Arc<dyn Store>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let config = args.load()?.config;
+    let store = open_existing(&config).await?;
+    let done = command(&config, &store).await;
+    store.close().await;
+    done
+}
 
 /// Opens the store for a command that needs existing data. Does not create a missing store.
 pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Arc<dyn Store>> {

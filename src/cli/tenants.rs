@@ -1,14 +1,14 @@
 //! `tenants`: removes all data of a tenant.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
-use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
+use super::options::StoreArgs;
 use super::output::{print_line, print_note};
+use super::store::on_existing;
 use crate::app;
-use crate::config::Config;
 use board::Board;
 use store::Store;
 use tasks::supervision::Supervisor;
@@ -28,18 +28,23 @@ pub(super) enum TenantsCommand {
         /// Does not ask.
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        store: StoreArgs,
     },
 }
 
 /// Runs the command against the store and the board.
-pub(super) async fn manage(config: &Config, store: &Arc<dyn Store>, command: TenantsCommand) -> anyhow::Result<()> {
-    let TenantsCommand::Delete { name, yes } = command;
-    let board = app::open_shared_board(config, &Supervisor::default()).await?;
-    let done = delete(&**store, board.as_ref(), &name, yes).await;
-    if let Some(board) = board {
-        board.close().await;
-    }
-    done
+pub(super) async fn manage(command: TenantsCommand) -> anyhow::Result<()> {
+    let TenantsCommand::Delete { name, yes, store } = command;
+    on_existing(store, async |config, store| {
+        let board = app::open_shared_board(config, &Supervisor::default()).await?;
+        let done = delete(&**store, board.as_ref(), &name, yes).await;
+        if let Some(board) = board {
+            board.close().await;
+        }
+        done
+    })
+    .await
 }
 
 async fn delete(store: &dyn Store, board: Option<&Board>, tenant: &TenantId, yes: bool) -> anyhow::Result<()> {

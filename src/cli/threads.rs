@@ -1,15 +1,17 @@
 //! `threads`: shows threads.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
 use clap::Subcommand;
+use serde::Deserialize;
 
-use super::output::{print_json, print_list};
-use super::{ReadArgs, moment};
+use super::item::Item;
+use super::output::{moment, print_items, print_json};
+use super::source::{ReadArgs, Source};
 use agent::record::{ThreadName, ThreadRecord};
 use store::Store;
 use store::threads::{ThreadFilter, ThreadPage};
+use values::clock::Timestamp;
+use values::ids::SessionId;
 use values::tenant::TenantId;
 
 /// The most threads that one query returns.
@@ -32,19 +34,43 @@ pub(super) enum ThreadsCommand {
     },
 }
 
-/// Runs the command against the store.
-pub(super) async fn inspect(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
+/// The fields of a thread that a row shows.
+#[derive(Deserialize)]
+struct ThreadFields {
+    name: String,
+    session_id: Option<SessionId>,
+    version: u64,
+    updated_at: Timestamp,
+}
+
+/// Runs the command.
+pub(super) async fn inspect(command: ThreadsCommand) -> anyhow::Result<()> {
     match command {
-        ThreadsCommand::List { read } => {
-            let threads = list(&**store, &read.tenant).await?;
-            let heading = ["THREAD", "SESSION", "VERSION", "UPDATED"];
-            print_list(read.json, threads, |thread| thread, heading, row)
+        ThreadsCommand::List {
+            read: ReadArgs { json, source },
+        } => {
+            source
+                .with(async |source| {
+                    let threads = match source {
+                        Source::Store { store, tenant, .. } => Item::all(list(&***store, tenant).await?)?,
+                        Source::Service(service) => service.list("/v1/threads", &[], usize::MAX).await?,
+                    };
+                    print_items(json, &threads, ["THREAD", "SESSION", "VERSION", "UPDATED"], row)
+                })
+                .await
         }
-        ThreadsCommand::Show { name, read } => {
-            let thread = store.thread_lookup(&read.tenant, &name).await?;
-            let thread = thread.with_context(|| format!("there is no thread named \"{name}\""))?;
-            print_json(&thread)
+        ThreadsCommand::Show { name, read } => read.source.with(async |source| show(source, &name).await).await,
+    }
+}
+
+async fn show(source: &Source<'_>, name: &ThreadName) -> anyhow::Result<()> {
+    match source {
+        Source::Store { store, tenant, .. } => {
+            let thread = store.thread_lookup(tenant, name).await?;
+            print_json(&thread.with_context(|| format!("there is no thread named \"{name}\""))?)
         }
+        // A name has no character that a path can't have.
+        Source::Service(service) => print_json(&service.get_json(&format!("/v1/threads/{name}")).await?),
     }
 }
 
@@ -63,9 +89,9 @@ async fn list(store: &dyn Store, tenant: &TenantId) -> anyhow::Result<Vec<Thread
     }
 }
 
-fn row(thread: &ThreadRecord) -> [String; 4] {
+fn row(thread: &ThreadFields) -> [String; 4] {
     [
-        thread.name.to_string(),
+        thread.name.clone(),
         thread
             .session_id
             .map_or_else(|| "none yet".to_owned(), |id| id.to_string()),

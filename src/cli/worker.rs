@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use tokio::time::timeout;
 
+use super::options::StoreArgs;
 use super::output::print_line;
 use super::serve::begin_log;
 use crate::app::{CommandWorkerApp, Extensions};
-use crate::config::{Config, Loaded};
+use crate::config::Config;
 use crate::lifecycle::StopSignals;
 use values::causes::with_causes;
 
@@ -23,10 +24,13 @@ pub(super) struct WorkerArgs {
     /// Runs the commands of agents. Workers for queued runs are `serve --role worker`.
     #[arg(long, required = true)]
     environments: bool,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 /// Runs commands until a signal.
-pub(super) async fn work(loaded: Loaded, extensions: Extensions) -> anyhow::Result<()> {
+pub(super) async fn work(args: WorkerArgs, extensions: Extensions) -> anyhow::Result<()> {
+    let loaded = args.store.load()?;
     begin_log(&loaded)?;
     let config = &loaded.config;
     let app = CommandWorkerApp::build(config, extensions).await?;

@@ -20,8 +20,9 @@ const PREFIX: &str = "AGENT_RUNTIME__";
 /// The prefix of variables that may be meant as settings.
 const NEAR_PREFIX: &str = "AGENT_RUNTIME_";
 
-/// The variable in which callers of the service have their API key.
-const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
+/// The variables in which callers of a service have its address and their API key.
+pub(super) const CALLERS_URL: &str = "AGENT_RUNTIME_URL";
+pub(super) const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
 
 /// The prefix of variables for the repository's own tests and scripts.
 const TEST_PREFIX: &str = "AGENT_RUNTIME_TEST_";
@@ -108,7 +109,9 @@ pub(super) fn set(environment: &BTreeMap<String, String>) -> BTreeSet<String> {
 pub(super) fn unread(environment: &BTreeMap<String, String>, layers: &Layers) -> Vec<UnreadVariable> {
     let names = environment.keys().filter_map(|variable| {
         let name = variable.strip_prefix(NEAR_PREFIX)?;
-        let is_read = name.starts_with('_') || variable == CALLERS_KEY || variable.starts_with(TEST_PREFIX);
+        let is_read = name.starts_with('_')
+            || [CALLERS_URL, CALLERS_KEY].contains(&variable.as_str())
+            || variable.starts_with(TEST_PREFIX);
         (!is_read).then_some((variable, name.to_lowercase()))
     });
     let paths = known_keys()

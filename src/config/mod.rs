@@ -51,7 +51,7 @@ pub use origin::Origin;
 pub use overrides::parse_override;
 pub use sandbox::{Backend, NetworkConfig, NetworkSecretConfig, SandboxConfig};
 pub use secrets::SecretUrl;
-pub use sources::Sources;
+pub use sources::{CallerVariables, Sources};
 pub use store::StoreConfig;
 pub use tools::{DirectoryConfig, HttpFetchConfig, WebhookSecretConfig};
 

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use secrecy::SecretString;
+
+use super::environment::{CALLERS_KEY, CALLERS_URL};
+
 /// The inputs of [`load`](super::load) in addition to the embedded defaults.
 ///
 /// `Sources::default()` is empty, so it yields the documented defaults on every machine.
@@ -34,6 +38,27 @@ impl Sources {
             directory: Some(PathBuf::from(".")),
             environment,
             overrides,
+        }
+    }
+}
+
+/// The variables of the commands that call a running service. They are no settings.
+#[derive(Debug, Clone, Default)]
+pub struct CallerVariables {
+    /// `AGENT_RUNTIME_URL`: the address of the service.
+    pub url: Option<String>,
+    /// `AGENT_RUNTIME_KEY`: the API key.
+    pub key: Option<SecretString>,
+}
+
+impl CallerVariables {
+    /// Takes the variables of this process that are not blank.
+    pub fn from_process() -> Self {
+        let mut environment = Sources::from_process(None, Vec::new()).environment;
+        let mut read = |name| environment.remove(name).filter(|value| !value.trim().is_empty());
+        Self {
+            url: read(CALLERS_URL),
+            key: read(CALLERS_KEY).map(SecretString::from),
         }
     }
 }

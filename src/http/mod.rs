@@ -90,6 +90,7 @@ pub use self::drain::DrainSettings;
 pub use self::limits::HttpLimits;
 pub use self::mcp_settings::{McpAccess, McpKeyError, McpSettings};
 pub use self::openai_settings::{OpenAiAccess, OpenAiSettings, OwnTools, Seal, SealKeyError, UnsupportedTools};
+pub use self::pretty::indented_json;
 pub use self::problem::{FieldProblem, Problem};
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;

@@ -34,6 +34,11 @@ pub(super) fn indent(response: Response) -> Response {
     Response::from_parts(parts, indented(body))
 }
 
+/// Indents a JSON text.
+pub fn indented_json(json: &[u8]) -> Vec<u8> {
+    Indenter::default().indent(json)
+}
+
 /// Indents a body in small pieces while it is sent. Deep JSON takes many times its size when
 /// indented.
 fn indented(body: Body) -> Body {

@@ -26,7 +26,6 @@ test('guides are accessible, and fit into each window', LIMIT, async (t) => {
         await checkAccess(page);
       }
       for (const name of ['Guides', 'On this page']) {
-        if (name !== 'Guides' && path === '/docs/commands.md') continue;
         const list = page.getByRole('navigation', { name });
         assert(await list.isHidden());
         await page.getByRole('button', { name }).press('Enter');
@@ -43,6 +42,8 @@ test('guides are accessible, and fit into each window', LIMIT, async (t) => {
 
 test('people search and copy with the keyboard', LIMIT, async () => {
   const page = await browser.open('/docs/commands.md');
+  // In a wide window, the results cover a part of the list of headings.
+  await page.setViewportSize({ width: WIDTHS[1], height: 800 });
   await page.keyboard.press('Control+k');
   await page.keyboard.type('session in use');
   await page.getByText('1 result', { exact: true }).waitFor();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use zstd::Encoder;
@@ -10,8 +10,10 @@ use zstd::Encoder;
 use super::agent::agents_of;
 use super::output::Output;
 use super::{Counts, Header, Line, PortableRun, VERSION};
+use crate::app::{self, Extensions};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
+use crate::cli::source::TenantStoreArgs;
 use crate::run::agents::AgentDirectory;
 use agent::record::RunRecord;
 use store::portable::PortableSession;
@@ -38,23 +40,37 @@ pub(in crate::cli) struct ExportArgs {
     /// The file to write, or `-` for standard output. An existing file is replaced.
     #[arg(long, short)]
     output: PathBuf,
-    /// Works on this tenant's data.
-    #[arg(long, default_value_t = TenantId::anonymous())]
-    tenant: TenantId,
+    #[command(flatten)]
+    store: TenantStoreArgs,
 }
 
 /// Writes a line of sessions into a file, with all that is needed to continue it.
-pub(in crate::cli) async fn export(store: &dyn Store, agents: &AgentDirectory, args: ExportArgs) -> anyhow::Result<()> {
+pub(in crate::cli) async fn export(args: ExportArgs, extensions: Extensions) -> anyhow::Result<()> {
     let ExportArgs {
         session_id,
         output,
-        tenant,
+        store,
     } = args;
-    let heads = with_subagents(store, &tenant, line_of(store, &tenant, session_id).await?).await?;
-    let definitions = agents_of(store, agents, &tenant, &heads).await?;
-    let (output, file) = Output::open(&output)?;
+    store
+        .with(async |config, store, tenant| {
+            let (agents, _) = app::agent_directory(store, config, extensions)?;
+            export_line(&**store, &agents, tenant, session_id, &output).await
+        })
+        .await
+}
+
+async fn export_line(
+    store: &dyn Store,
+    agents: &AgentDirectory,
+    tenant: &TenantId,
+    session_id: SessionId,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let heads = with_subagents(store, tenant, line_of(store, tenant, session_id).await?).await?;
+    let definitions = agents_of(store, agents, tenant, &heads).await?;
+    let (output, file) = Output::open(output)?;
     let written = async {
-        let mut export = Export::begin(store, &tenant, file, session_id)?;
+        let mut export = Export::begin(store, tenant, file, session_id)?;
         for agent in definitions {
             export.counts.agents += 1;
             export.write(&Line::Agent(Box::new(agent)))?;

@@ -11,7 +11,9 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::lines::Lines;
 use super::{Counts, Line, PortableRun, VERSION};
+use crate::app::{self, Extensions};
 use crate::cli::output::print_note;
+use crate::cli::source::TenantStoreArgs;
 use crate::config::Config;
 use crate::run::agents::AgentDirectory;
 use crate::run::files::open_tree;
@@ -32,24 +34,33 @@ const MAX_BATCH: usize = 4 << 20;
 pub(in crate::cli) struct ImportArgs {
     /// The file that `sessions export` has written, or `-` for standard input.
     file: PathBuf,
-    /// The tenant that gets the sessions.
-    #[arg(long, default_value_t = TenantId::anonymous())]
-    tenant: TenantId,
+    #[command(flatten)]
+    store: TenantStoreArgs,
 }
 
 /// Stores the sessions of a file, with their ids and hashes.
-pub(in crate::cli) async fn import(
+pub(in crate::cli) async fn import(args: ImportArgs, extensions: Extensions) -> anyhow::Result<()> {
+    let ImportArgs { file, store } = args;
+    store
+        .with(async |config, store, tenant| {
+            let (agents, _) = app::agent_directory(store, config, extensions)?;
+            import_file(config, store, &agents, tenant, &file).await
+        })
+        .await
+}
+
+async fn import_file(
     config: &Config,
     store: &Arc<dyn Store>,
     agents: &AgentDirectory,
-    args: ImportArgs,
+    tenant: &TenantId,
+    file: &Path,
 ) -> anyhow::Result<()> {
-    let ImportArgs { file, tenant } = args;
     let (shown, opened) = if file == Path::new("-") {
         let opened = io::stdin().as_fd().try_clone_to_owned().map(File::from);
         ("standard input".to_owned(), opened)
     } else {
-        (file.display().to_string(), File::open(&file))
+        (file.display().to_string(), File::open(file))
     };
     let opened = opened.with_context(|| format!("can't read {shown}"))?;
     let mut lines = Lines::new(opened, config.store.max_session_bytes)?;
@@ -64,7 +75,7 @@ pub(in crate::cli) async fn import(
     let mut import = Import {
         store,
         agents,
-        tenant: &tenant,
+        tenant,
         limits: config.workspace,
         run: None,
         batch: Vec::new(),

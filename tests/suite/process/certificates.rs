@@ -1,4 +1,5 @@
-//! Providers over HTTPS: the certificates of the system decide who is trusted.
+//! Providers, and services that commands ask, over HTTPS: the certificates of the system decide who
+//! is trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,10 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::binary::Home;
+use super::remote_commands::client;
 use super::service::Service;
 use crate::support::mock_model::MockModel;
+use crate::support::text::assert_contains;
 
 pub(super) fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -89,4 +92,20 @@ async fn a_provider_is_trusted_if_the_system_trusts_its_certificate() {
     let ended = service.stop().await;
     assert!(ended.stderr.contains("invalid peer certificate"), "{}", ended.stderr);
     assert_eq!(mock.asked(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_trusts_a_service_if_the_system_trusts_its_certificate() {
+    let home = Home::with_file();
+    let service = Service::start(&home).await;
+    let front = TlsFront::start(service.address.clone()).await;
+    let trusting = |trusted: &str| {
+        let client = client(&format!("https://{}", front.address), "");
+        client.variable("SSL_CERT_FILE", certificate(trusted).to_str().unwrap())
+    };
+    let answer = trusting("authority.pem").succeed(&["run", "What is 17 * 23?"]).await;
+    assert_contains!(answer, "17 * 23 = 391");
+    let complaint = trusting("stranger.pem").fail(&["runs", "list"]).await;
+    assert_contains!(complaint, "it can't be reached", "invalid peer certificate");
+    service.stop().await;
 }

@@ -80,8 +80,8 @@ async fn a_typo_ends_every_command_with_a_suggestion() {
         ),
         (
             &Home::with_file(),
-            &["--listn", "127.0.0.1:1"],
-            &["unexpected argument '--listn'", "--listen"],
+            &["--stor-url", "sqlite://x.db"],
+            &["unexpected argument '--stor-url'", "--store-url"],
         ),
         (&Home::with_file(), &["--config", "nowhere.toml"], &["nowhere.toml"]),
     ] {
@@ -157,6 +157,7 @@ async fn the_check_reports_everything_that_would_fail_later() {
         .variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9")
         .variable("AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL", "http://x/v1")
         .variable("AGENT_RUNTIME_SERVICE_HOST", "10.0.0.1")
+        .variable("AGENT_RUNTIME_URL", "http://127.0.0.1:9")
         .variable("AGENT_RUNTIME_KEY", "ark_1")
         .variable("AGENT_RUNTIME_TEST_REDIS_URL", "redis://127.0.0.1:9")
         .variable("OPENAI_BASE_URL", "http://x/v1");

@@ -122,7 +122,7 @@ async fn a_health_check_sets_the_exit_code() {
         let url = format!("http://{}/{path}", service.address);
         home.succeed(&["healthcheck", "--url", &url]).await;
     }
-    home.succeed(&["healthcheck", "--listen", &service.address]).await;
+    home.succeed(&["healthcheck", "--set", &listen(&service.address)]).await;
     let missing = format!("http://{}/nothing", service.address);
     let complaint = home.fail(&["healthcheck", "--url", &missing]).await;
     assert!(complaint.contains("404") && complaint.contains(&missing), "{complaint}");
@@ -221,7 +221,7 @@ async fn a_closed_output_does_not_stop_the_service() {
         rest.split_whitespace().next().map(str::to_owned)
     });
     let address = address.await;
-    home.succeed(&["healthcheck", "--listen", &address]).await;
+    home.succeed(&["healthcheck", "--set", &listen(&address)]).await;
     process.signal("TERM");
     assert_eq!(process.end().await.code, Some(0));
 }
@@ -230,4 +230,9 @@ async fn a_closed_output_does_not_stop_the_service() {
 fn password(url: &str) -> Option<&str> {
     let (credentials, _) = url.split_once("://")?.1.split_once('@')?;
     Some(credentials.split_once(':')?.1)
+}
+
+/// Returns the setting of the address.
+fn listen(address: &str) -> String {
+    format!("http.listen={address}")
 }
