@@ -25,10 +25,11 @@ mod worker;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 
 use self::options::{ServeArgs, StoreArgs};
-use self::output::{EndedBySignal, print_line};
+use self::output::{EndedBySignal, print_bytes, print_line};
 use crate::app::Extensions;
 use crate::http;
 
@@ -84,6 +85,11 @@ enum Command {
     CheckConfig(StoreArgs),
     /// Prints the `OpenAPI` document.
     Openapi,
+    /// Prints a script with which a shell completes commands and flags.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
     /// Asks a running service for its health; for containers.
     Healthcheck(healthcheck::HealthcheckArgs),
 }
@@ -122,6 +128,7 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
         Command::Run(args) => return block_on(run::run(args, extensions)),
         Command::Openapi => print_line(http::openapi().to_pretty_json()?)?,
+        Command::Completions { shell } => print_completions(shell)?,
         Command::Healthcheck(args) => healthcheck::check(args)?,
         Command::CheckConfig(store) => block_on(check_config::check(&store.load()?, extensions))?,
         Command::Serve(args) => block_on(serve::serve(args.load()?, extensions))?,
@@ -138,6 +145,13 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints the script for a shell.
+fn print_completions(shell: Shell) -> std::io::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    print_bytes(&script)
+}
+
 fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(command);
@@ -149,8 +163,6 @@ fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resu
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     /// Flags that every command has.
@@ -229,6 +241,7 @@ mod tests {
             ("tenants delete", &[STORE, &["yes"]]),
             ("check-config", &[STORE]),
             ("openapi", &[]),
+            ("completions", &[]),
             ("healthcheck", &[SETTINGS, &["url"]]),
         ];
         let mut cli = Cli::command();

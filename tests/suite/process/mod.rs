@@ -5,10 +5,10 @@
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`,
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
 //! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
-//! `openapi` in `start`. `remote_commands` and `remote_runs` have the commands that ask a service.
-//! `sandbox`, `command_workers` and `worker_network` have the commands of agents. `coding_agent`
-//! runs `examples/coding-agent`, `console` the checks of `tests/console`. `copy_sessions` and
-//! `packages` run what is in `scripts`.
+//! `openapi` in `start`, `completions` in `remote_commands`. `remote_commands` and `remote_runs`
+//! have the commands that ask a service. `sandbox`, `command_workers` and `worker_network` have the
+//! commands of agents. `coding_agent` runs `examples/coding-agent`, `console` the checks of
+//! `tests/console`. `copy_sessions` and `packages` run what is in `scripts`.
 
 mod binary;
 mod browser;

@@ -1,11 +1,13 @@
 //! The commands that read, at a running service: they print what they print at its store. Their
 //! errors when the service, or what is in its place, does not answer as it should.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use test_support::databases::TestDatabase;
 use test_support::raw_server::{RawReply, RawServer};
 
-use super::binary::Home;
+use super::binary::{Ended, Home};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::support::text::assert_contains;
@@ -250,4 +252,18 @@ async fn what_is_no_service_is_reported() {
         .await;
     assert_contains!(complaint, "the key has characters that no key has");
     assert!(!complaint.contains("ark"), "{complaint}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn completions_are_printed_for_each_shell() {
+    let home = Home::with_file();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = home.succeed(&["completions", shell]).await;
+        assert_contains!(script, "agent-runtime", "healthcheck", "deny-open"; "{shell}");
+    }
+    let unread: Ended = home
+        .start_unread(&["completions", "bash"])
+        .end_within(Duration::from_mins(1))
+        .await;
+    assert_eq!(unread.code, Some(0), "{}", unread.stderr);
 }
