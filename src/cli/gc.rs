@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::options::StoreArgs;
 use super::output::{JsonArgs, print_json, print_line, print_note};
+use super::progress::Progress;
 use super::store::on_existing;
 use crate::app;
 use crate::config::Config;
@@ -39,7 +40,12 @@ async fn sweep(config: &Config, store: &Arc<dyn Store>, dry_run: bool, json: Jso
     let figures = if dry_run {
         sweeper.plan().await?
     } else {
-        sweeper.sweep().await?
+        let mut progress = Progress::begin();
+        let show = |removed: &RemovalFigures| {
+            let figures = || format!("removed {} sessions, {} runs", removed.sessions, removed.runs);
+            progress.show(figures, removed.bytes);
+        };
+        sweeper.sweep_with(show).await?
     };
     print_figures(figures, dry_run, json)
 }

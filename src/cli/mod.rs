@@ -10,6 +10,7 @@ mod item;
 mod keys;
 mod options;
 mod output;
+mod progress;
 mod run;
 mod runs;
 mod serve;

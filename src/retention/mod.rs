@@ -82,6 +82,11 @@ impl Sweeper {
 
     /// Runs one whole sweep. Returns how much it removed.
     pub async fn sweep(&self) -> Result<RemovalFigures, StoreError> {
+        self.sweep_with(|_| ()).await
+    }
+
+    /// Runs one whole sweep, and reports after each step how much it has removed so far.
+    pub async fn sweep_with(&self, mut report: impl FnMut(&RemovalFigures)) -> Result<RemovalFigures, StoreError> {
         // All steps use the same time, so that a sweep has an end.
         let now = self.store.lease_time().await?;
         let mut removed = RemovalFigures::default();
@@ -90,6 +95,7 @@ impl Sweeper {
             let batch = self.settings.batch;
             let (figures, next) = self.store.retention_step(self.rules, now, &cursor, batch).await?;
             removed += figures;
+            report(&removed);
             let Some(next) = next else { return Ok(removed) };
             cursor = next;
             if figures != RemovalFigures::default() || matches!(cursor, SweepCursor::OpenCalls) {

@@ -1,18 +1,19 @@
 //! `sessions export`.
 
 use std::collections::HashSet;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use zstd::Encoder;
 
 use super::agent::agents_of;
-use super::output::Output;
+use super::output::{Counted, Output};
 use super::{Counts, Header, Line, PortableRun, VERSION};
 use crate::app::{self, Extensions};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
+use crate::cli::progress::Progress;
 use crate::cli::source::TenantStoreArgs;
 use crate::run::agents::AgentDirectory;
 use agent::record::RunRecord;
@@ -166,19 +167,15 @@ async fn line_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
 struct Export<'a> {
     store: &'a dyn Store,
     tenant: &'a TenantId,
-    file: Encoder<'static, BufWriter<Box<dyn Write + Send>>>,
+    file: Encoder<'static, BufWriter<Counted>>,
     /// The contents that are in the file.
     written: HashSet<Hash>,
     counts: Counts,
+    progress: Progress,
 }
 
 impl<'a> Export<'a> {
-    fn begin(
-        store: &'a dyn Store,
-        tenant: &'a TenantId,
-        file: Box<dyn Write + Send>,
-        session_id: SessionId,
-    ) -> anyhow::Result<Self> {
+    fn begin(store: &'a dyn Store, tenant: &'a TenantId, file: Counted, session_id: SessionId) -> anyhow::Result<Self> {
         let mut file = Encoder::new(BufWriter::new(file), LEVEL)?;
         file.include_checksum(true)?;
         let mut export = Self {
@@ -187,6 +184,7 @@ impl<'a> Export<'a> {
             file,
             written: HashSet::new(),
             counts: Counts::default(),
+            progress: Progress::begin(),
         };
         let version = VERSION;
         export.write(&Line::AgentRuntimeSessions(Header { version, session_id }))?;
@@ -257,7 +255,11 @@ impl<'a> Export<'a> {
 
     fn write(&mut self, line: &Line) -> anyhow::Result<()> {
         serde_json::to_writer(&mut self.file, line)?;
-        Ok(self.file.write_all(b"\n")?)
+        self.file.write_all(b"\n")?;
+        let Counts { sessions, contents, .. } = self.counts;
+        let figures = || format!("{sessions} sessions, {contents} contents of files");
+        self.progress.show(figures, self.file.get_ref().get_ref().bytes);
+        Ok(())
     }
 
     fn finish(mut self) -> anyhow::Result<Counts> {

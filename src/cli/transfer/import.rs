@@ -13,6 +13,7 @@ use super::lines::Lines;
 use super::{Counts, Line, PortableRun, VERSION};
 use crate::app::{self, Extensions};
 use crate::cli::output::print_note;
+use crate::cli::progress::Progress;
 use crate::cli::source::TenantStoreArgs;
 use crate::config::Config;
 use crate::run::agents::AgentDirectory;
@@ -83,12 +84,15 @@ async fn import_file(
         last: None,
         counts: Counts::default(),
         new_sessions: 0,
+        progress: Progress::begin(),
     };
     let counts = import
         .read(&mut lines)
         .await
         .with_context(|| format!("can't import {shown}"))?;
     let new = import.new_sessions;
+    // The line of the progress makes room for the result.
+    drop(import);
     print_note(format_args!("{} sessions, {new} of them new", counts.sessions))?;
     Ok(print_note(format_args!("the line ends at {}", header.session_id))?)
 }
@@ -108,12 +112,16 @@ struct Import<'a> {
     last: Option<Arc<Bundle>>,
     counts: Counts,
     new_sessions: u64,
+    progress: Progress,
 }
 
 impl Import<'_> {
     /// Stores everything up to the last line.
     async fn read(&mut self, lines: &mut Lines) -> anyhow::Result<Counts> {
         while let Some(line) = lines.next()? {
+            let Counts { sessions, contents, .. } = self.counts;
+            let figures = || format!("{sessions} sessions, {contents} contents of files");
+            self.progress.show(figures, lines.bytes);
             match line {
                 Line::AgentRuntimeSessions(_) => bail!("the file has two first lines"),
                 Line::Agent(agent) => {

@@ -22,6 +22,8 @@ pub(super) struct Lines {
     reader: BufReader<Decoder<'static, BufReader<File>>>,
     text: Vec<u8>,
     max_line: u64,
+    /// The bytes of all lines so far.
+    pub(super) bytes: u64,
 }
 
 impl Lines {
@@ -33,6 +35,7 @@ impl Lines {
             reader: BufReader::new(decoder),
             text: Vec::new(),
             max_line: LEAST_LIMIT.max(max_session_bytes.saturating_mul(PARTS)) as u64,
+            bytes: 0,
         })
     }
 
@@ -47,6 +50,7 @@ impl Lines {
         if length == 0 {
             return Ok(None);
         }
+        self.bytes += length as u64;
         let is_long = length as u64 == self.max_line && !self.text.ends_with(b"\n");
         ensure!(!is_long, "a line has more than {} bytes", self.max_line);
         ensure!(self.text.ends_with(b"\n"), "a line is cut");

@@ -17,11 +17,36 @@ pub(super) enum Output {
     Standard,
 }
 
+/// A writer that counts its bytes.
+pub(super) struct Counted {
+    writer: Box<dyn Write + Send>,
+    pub(super) bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.writer.write(bytes)?;
+        self.bytes += length as u64;
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Counted {
+    fn new(writer: impl Write + Send + 'static) -> Self {
+        let writer = Box::new(writer);
+        Self { writer, bytes: 0 }
+    }
+}
+
 impl Output {
     /// Opens a file, or standard output for `-`. Also returns the writer of the export.
-    pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Box<dyn Write + Send>)> {
+    pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Counted)> {
         if path == Path::new("-") {
-            return Ok((Self::Standard, Box::new(io::stdout())));
+            return Ok((Self::Standard, Counted::new(io::stdout())));
         }
         let mut partial = path.to_owned().into_os_string();
         partial.push(".partial");
@@ -33,7 +58,7 @@ impl Output {
         let file = opened.with_context(|| format!("can't write {}", partial.display()))?;
         let written = file.try_clone()?;
         let path = path.to_owned();
-        Ok((Self::File { file, partial, path }, Box::new(written)))
+        Ok((Self::File { file, partial, path }, Counted::new(written)))
     }
 
     /// Returns its name for the user.

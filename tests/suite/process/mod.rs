@@ -6,9 +6,10 @@
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
 //! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
 //! `openapi` in `start`, `completions` in `remote_commands`. `remote_commands` and `remote_runs`
-//! have the commands that ask a service. `sandbox`, `command_workers` and `worker_network` have the
-//! commands of agents. `coding_agent` runs `examples/coding-agent`, `console` the checks of
-//! `tests/console`. `copy_sessions` and `packages` run what is in `scripts`.
+//! have the commands that ask a service, `terminal` what is shown on a terminal alone. `sandbox`,
+//! `command_workers` and `worker_network` have the commands of agents. `coding_agent` runs
+//! `examples/coding-agent`, `console` the checks of `tests/console`. `copy_sessions` and `packages`
+//! run what is in `scripts`.
 
 mod binary;
 mod browser;
@@ -57,6 +58,8 @@ mod shutdown_callers;
 mod standby;
 mod start;
 mod stores;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod transfer;
 #[cfg(target_os = "linux")]
 mod transfer_entries;
