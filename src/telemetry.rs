@@ -42,7 +42,9 @@ where
         .with_writer(writer)
         .log_internal_errors(false);
     Ok(match log.format {
-        LogFormat::Text => Box::new(builder.with_ansi(colours).finish()),
+        // By default it has colours, unless the variable `NO_COLOR` is set.
+        LogFormat::Text if colours => Box::new(builder.finish()),
+        LogFormat::Text => Box::new(builder.with_ansi(false).finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
     })
 }

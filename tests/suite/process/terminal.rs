@@ -1,4 +1,4 @@
-//! What commands show on a terminal alone: progress.
+//! What commands show on a terminal alone: colours and progress.
 
 use serde_json::json;
 
@@ -12,6 +12,35 @@ async fn on_terminal(home: &Home, line: &str) -> Ended {
     home.start_shell("script -qefc 'sh line.sh' /dev/null </dev/null")
         .end()
         .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn colours_follow_the_terminal_and_no_color() {
+    let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = used.local_addr().unwrap();
+    let home = Home::with_file().variable("AGENT_RUNTIME_SERVICE_HOST", "10.0.0.1");
+    let serve = format!("agent-runtime serve --listen {address}");
+    for (line, has_colours) in [
+        (serve.clone(), true),
+        (format!("NO_COLOR= {serve}"), true),
+        (format!("NO_COLOR=1 {serve}"), false),
+        (format!("{serve} 2>log; code=$?; cat log; exit $code"), false),
+        ("agent-runtime --nonsense".to_owned(), true),
+        ("NO_COLOR=1 agent-runtime --nonsense".to_owned(), false),
+    ] {
+        let ended = on_terminal(&home, &line).await;
+        let code = if line.contains("serve") { 1 } else { 2 };
+        assert_eq!(ended.code, Some(code), "{line}: {}", ended.stdout);
+        assert_eq!(
+            ended.stdout.contains("\u{1b}["),
+            has_colours,
+            "{line}: {:?}",
+            ended.stdout
+        );
+        if code == 1 {
+            assert_contains!(ended.stdout, "a variable has no effect"; "{line}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
