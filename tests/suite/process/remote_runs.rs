@@ -1,6 +1,7 @@
 //! `run` in this process and at a service: its exit codes, approvals on a terminal, broken streams
 //! and signals.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,6 +16,8 @@ use super::service::Service;
 use crate::support::members::{assert_members, column};
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::text::{assert_contains, assert_lacks};
+
+const RUN: &str = "01890000-0000-7000-8000-000000000000";
 
 /// An agent that asks before it writes two files at once.
 const WRITER: &str = r#"
@@ -230,7 +233,7 @@ async fn a_run_whose_service_is_gone_can_not_be_followed() {
     let stream = [("content-type", "text/event-stream")];
     let started = format!(
         "data: {}\n\n",
-        json!({"sequence": 1, "run_id": "01890000-0000-7000-8000-000000000000", "type": "run.started", "data": {}})
+        json!({"sequence": 1, "run_id": RUN, "type": "run.started", "data": {}})
     );
     let gone = r#"{"title": "The run does not exist", "status": 404, "detail": "gone", "code": "run_not_found"}"#;
     for (first, part) in [
@@ -247,6 +250,56 @@ async fn a_run_whose_service_is_gone_can_not_be_followed() {
         let ended = client(&server.url(""), "ark_1").run(&["run", "hi"]).await;
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
         assert_contains!(ended.stderr, part);
+    }
+}
+
+/// Writes events of a run as a stream.
+fn stream(events: &[(u64, &str, Value)]) -> RawReply {
+    let lines = events.iter().map(|(sequence, kind, data)| {
+        // The event about the reader has no number.
+        let sequence = (*sequence > 0).then_some(sequence);
+        let event = json!({"sequence": sequence, "run_id": RUN, "type": kind, "data": data});
+        format!("event: {kind}\ndata: {event}\n\n")
+    });
+    RawReply::new(200, &[("content-type", "text/event-stream")], lines.collect::<String>())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_reader_comes_back() {
+    let ended = json!({"run_id": RUN, "session_id": null, "status": "completed", "output_text": "ab"});
+    let busy = json!({"title": "Busy", "status": 503, "detail": "soon", "code": "store_unavailable"});
+    let begun = stream(&[
+        (1, "run.started", json!({})),
+        (2, "message.delta", json!({"text": "a"})),
+        (
+            0,
+            "stream.dropped",
+            json!({"reason": "the store can't be read now", "after": 2}),
+        ),
+    ]);
+    let rest = stream(&[
+        (3, "message.delta", json!({"text": "b"})),
+        (4, "run.completed", ended.clone()),
+    ]);
+    let nothing_more = RawReply::bytes("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    for (again, printed) in [(rest, "ab\n"), (nothing_more, "a\n")] {
+        let (begun, ended, busy) = (begun.clone(), ended.to_string(), busy.to_string());
+        let tries = AtomicUsize::new(0);
+        let server = RawServer::start(move |request| match request.line() {
+            "POST /v1/runs" => begun.clone(),
+            line if line.ends_with("/events") => {
+                assert_eq!(request.header("last-event-id"), Some("2"));
+                match tries.fetch_add(1, Ordering::Relaxed) {
+                    0 => RawReply::new(503, &[("content-type", "application/problem+json")], &busy),
+                    _ => again.clone(),
+                }
+            }
+            _ => RawReply::new(200, &[("content-type", "application/json")], &ended),
+        })
+        .await;
+        let run = client(&server.url(""), "ark_1").run(&["run", "hi"]).await;
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert_eq!(run.stdout, printed, "{}", run.stderr);
     }
 }
 
