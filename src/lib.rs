@@ -5,6 +5,7 @@
 //! `tests/suite/tidy` checks that. `ARCHITECTURE.md` has the map.
 
 pub mod metrics;
+pub mod spans;
 
 pub mod command_queue;
 pub mod outbox;

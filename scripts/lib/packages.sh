@@ -46,9 +46,12 @@ packages_install() {
 packages_unpack() {
     local package=$1 folder=$2 as_root=() apt=(apt-get -q)
     command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
+    if [[ $EUID -ne 0 ]] && command -v sudo >/dev/null; then
+        as_root=(sudo -n)
+    fi
     if ! (cd "$folder" && apt-get -q download "$package" >&2); then
-        # As another user, the lists can't be renewed.
-        [[ $EUID -eq 0 ]] && packages_renew && (cd "$folder" && apt-get -q download "$package" >&2) || return 1
+        packages_renew || return 1
+        (cd "$folder" && apt-get -q download "$package" >&2) || return 1
     fi
     dpkg-deb --extract "$folder"/"$package"_*.deb "$folder" && rm -- "$folder"/"$package"_*.deb
 }

@@ -33,11 +33,15 @@ use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::agents::AgentDirectory;
 use crate::run::{ProcessState, RunContext, process};
+use crate::spans::{ProviderSpans, Traces};
+use agent::ports::ModelCatalog;
 use board::Board;
 use store::{self, Sessions, Store, StoreSettings};
 use tasks::supervision::Supervisor;
 use tools::Commands;
 use tools::mcp::McpServers;
+use values::clock::Clock;
+use values::ids::IdSource;
 
 /// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -92,6 +96,7 @@ impl App {
             clock,
             ids,
         } = ingredients;
+        let traces = traces(config, &*models, metrics.as_ref(), &clock, &ids)?;
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
         let supervisor = Supervisor::default();
         let outbox_ports = OutboxPorts {
@@ -118,6 +123,7 @@ impl App {
             ids,
             outbox: Arc::clone(&outbox_ports.wake_up),
             metrics,
+            traces,
             supervisor,
             settings: config.runs.clone(),
             queue: config.queue,
@@ -127,6 +133,10 @@ impl App {
             answer_expiry: config.answer_expiry,
         };
         process::set_clock(&runs).await?;
+        let (background, stop) = (TaskTracker::new(), CancellationToken::new());
+        if let Some(traces) = &runs.traces {
+            background.spawn(Arc::clone(traces).send(stop.child_token()));
+        }
         Ok(Self {
             sweeper: sweeper(Arc::clone(&runs.store), config),
             outbox: OutboxWorker::new(outbox_ports, config.outbox, &*runs.ids),
@@ -136,8 +146,8 @@ impl App {
             servers,
             mcp: derived_settings::mcp(config)?.map(Arc::new),
             openai: Arc::new(derived_settings::openai(config)?),
-            background: TaskTracker::new(),
-            stop: CancellationToken::new(),
+            background,
+            stop,
         })
     }
 
@@ -173,6 +183,28 @@ impl App {
             tracing::warn!("the connections to the board and the store did not close in time");
         }
     }
+}
+
+/// Makes the traces of the process; `None` if the standard variables name no collector.
+fn traces(
+    config: &Config,
+    models: &dyn ModelCatalog,
+    metrics: Option<&Arc<Metrics>>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
+) -> anyhow::Result<Option<Arc<Traces>>> {
+    if !config.traces.has_collector {
+        return Ok(None);
+    }
+    let providers = ProviderSpans::new(models.providers());
+    let traces = Traces::new(
+        config.traces,
+        providers,
+        metrics.cloned(),
+        Arc::clone(clock),
+        Arc::clone(ids),
+    );
+    Ok(Some(Arc::new(traces.context("no spans can be sent")?)))
 }
 
 /// Opens the configured store. Creates or migrates it if the configuration allows that.

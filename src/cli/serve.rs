@@ -108,7 +108,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn listen_for_metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+async fn listen_for_metrics(config: &Config) -> anyhow::Result<Option<(TcpListener, SocketAddr)>> {
     let Some(listen) = config.metrics.listen else {
         return Ok(None);
     };
@@ -116,12 +116,12 @@ async fn listen_for_metrics(config: &Config) -> anyhow::Result<Option<TcpListene
     let listener = listener.with_context(|| format!("can't show metrics on {listen} (`metrics.listen`)"))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "showing metrics");
-    Ok(Some(listener))
+    Ok(Some((listener, address)))
 }
 
-async fn serve_metrics(listener: Option<TcpListener>, interface: &Interface) -> Infallible {
-    if let Some(listener) = listener {
-        http::serve(listener, interface.measuring(), CancellationToken::new()).await;
+async fn serve_metrics(listener: Option<(TcpListener, SocketAddr)>, interface: &Interface) -> Infallible {
+    if let Some((listener, address)) = listener {
+        http::serve(listener, interface.measuring(address), CancellationToken::new()).await;
     }
     std::future::pending().await
 }
@@ -175,7 +175,8 @@ async fn end_runs(
 ) {
     signals.next().await;
     let (drain_delay, grace) = (config.drain.drain_delay, config.runs.shutdown_grace);
-    if !drain_delay.is_zero() {
+    // Nobody sends requests to a worker.
+    if !drain_delay.is_zero() && config.queue.role != ProcessRole::Worker {
         interface.begin_drain();
         tracing::info!(
             ?drain_delay,

@@ -34,6 +34,7 @@ mod runs;
 mod sandbox;
 mod store;
 mod tools;
+mod traces;
 
 mod error;
 mod kind_hint;
@@ -66,6 +67,7 @@ use crate::metrics::MetricsSettings;
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
 use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
+use crate::spans::TraceSettings;
 use ::board::BoardSettings;
 use ::store::StoreSettings;
 use ::store::objects::ObjectSettings;
@@ -156,6 +158,8 @@ pub struct Config {
     pub agents: DirectoryConfig,
     /// `[metrics]`
     pub metrics: MetricsSettings,
+    /// `[traces]`, with the variables of `OpenTelemetry`.
+    pub traces: TraceSettings,
     /// `[shutdown]`
     pub drain: DrainSettings,
     /// `[log]`
@@ -203,6 +207,7 @@ impl Config {
             sweeps: sections.read("retention")?,
             agents: sections.read("agents")?,
             metrics: sections.read("metrics")?,
+            traces: traces::read(sections)?,
             drain: sections.read("shutdown")?,
             log: sections.read("log")?,
         })

@@ -51,6 +51,12 @@ impl<'a> Sections<'a> {
         name.map_or(Ok(None), |name| secret_variable(self.environment, name))
     }
 
+    /// Returns the value of a variable that is no secret, unless it is empty.
+    pub(super) fn variable_text(&self, name: &str) -> Option<&str> {
+        let value = self.environment.get(name).map(|value| value.trim());
+        value.filter(|value| !value.is_empty())
+    }
+
     /// Reads all variables whose names begin with the prefix.
     pub(super) fn variables(&self, prefix: &str) -> Result<Vec<(String, SecretString)>, ConfigError> {
         let names = self.environment.keys().filter(|name| name.starts_with(prefix));

@@ -20,6 +20,7 @@ use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
+use crate::run::RequestOrigin;
 use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
@@ -34,6 +35,8 @@ const API_KEY: &str = "x-api-key";
 pub(super) struct Call {
     pub(super) api: Arc<Api>,
     pub(super) tenant: TenantId,
+    /// The request, for the runs that it starts.
+    pub(super) origin: Option<RequestOrigin>,
     /// The API key; `None` while no key exists.
     key: Option<Arc<ApiKeyRecord>>,
     /// The session of the console, if its cookie stands for the key.
@@ -141,6 +144,7 @@ pub(super) async fn require_scope(
     let call = Call {
         api,
         tenant,
+        origin: request.extensions().get::<RequestOrigin>().cloned(),
         key,
         session,
     };

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use tokio::task::spawn_blocking;
 
 use super::codes::ProblemCode;
+use super::host::is_loopback_host;
 use super::problem::Problem;
 use super::state::Api;
 use crate::metrics::{Format, Metrics};
@@ -24,6 +27,8 @@ pub(super) async fn get_metrics(State(api): State<Arc<Api>>, headers: HeaderMap)
         let words = "metrics are off: set `metrics.enabled` or `metrics.listen`";
         Problem::new(ProblemCode::RouteNotFound, words)
     })?;
+    // One reader at a time, since encoding takes processor time.
+    let _turn = api.metrics_turn.lock().await;
     prepare(&api, metrics).await;
     let (format, content_type) = if accepts_open_metrics(&headers) {
         let words = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -31,9 +36,29 @@ pub(super) async fn get_metrics(State(api): State<Arc<Api>>, headers: HeaderMap)
     } else {
         (Format::Text, "text/plain; version=0.0.4; charset=utf-8")
     };
-    let text = metrics.encode(format).map_err(Problem::internal)?;
+    let metrics = Arc::clone(metrics);
+    let encoding = spawn_blocking(move || metrics.encode(format));
+    let text = encoding.await.map_err(Problem::internal)?.map_err(Problem::internal)?;
     let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))];
     Ok((content_type, text).into_response())
+}
+
+/// Refuses what no Prometheus sends: web pages, and on a loopback address, requests to other names
+/// than those of this machine. So no web page reads metrics by a name of its own.
+pub(super) async fn check_reader(
+    State(is_loopback): State<bool>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if request.headers().contains_key(header::ORIGIN) {
+        let words = "metrics are not for web pages";
+        return Err(Problem::new(ProblemCode::OriginNotAllowed, words));
+    }
+    if is_loopback && !is_loopback_host(request.headers()) {
+        let words = "the address of the metrics responds to loopback names only";
+        return Err(Problem::new(ProblemCode::HostNotAllowed, words));
+    }
+    Ok(next.run(request).await)
 }
 
 /// Sets the metrics of what stands now.

@@ -12,15 +12,18 @@ use tracing::field::{Empty, display};
 
 use super::auth::Call;
 use super::face_errors::{is_of_page, write_text};
+use super::health::is_probe;
 use super::openai_errors::{is_openai_path, mark_duration, status_of, write_error};
 use super::problem::Problem;
-use crate::metrics::HttpMetrics;
 use crate::run::{RequestOrigin, RunContext};
+use crate::spans::ServerSpan;
 use values::ids::RunId;
 use values::trace_context::TraceContext;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// What stands for the status of a request whose caller does not wait for the response.
+const ABANDONED: u16 = 499;
 /// The longest request id that is accepted from a caller.
 const MAX_REQUEST_ID: usize = 128;
 
@@ -35,6 +38,24 @@ struct Line {
     route: String,
     origin: RequestOrigin,
     started: Instant,
+    /// The span that is sent to a collector; `None` if there is none.
+    span: Option<ServerSpan>,
+}
+
+/// A request whose caller waits. If the caller gives up, its connection drops this before the
+/// response.
+struct Waiting<'a> {
+    runs: &'a RunContext,
+    line: &'a Line,
+    is_over: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            record(self.runs, self.line, ABANDONED, None);
+        }
+    }
 }
 
 /// Handles a request, from its arrival until its response begins.
@@ -47,16 +68,20 @@ pub(super) async fn observe<F: Future<Output = Response>>(
         .extensions()
         .get::<MatchedPath>()
         .map_or("unmatched", MatchedPath::as_str);
+    let path = request.uri().path().to_owned();
+    let caller = trace_of(request.headers());
+    let traces = runs.traces.as_ref().filter(|_| !is_of_operators(&path));
+    let span = traces.map(|traces| traces.begin(caller));
     let line = Line {
         method: Some(request.method().clone()),
         route: route.to_owned(),
         origin: RequestOrigin {
             request_id: request_id(request.headers()).unwrap_or_else(|| runs.ids.next_uuid().to_string()),
-            trace: trace_of(request.headers()),
+            trace: span.as_ref().map(|span| span.context).or(caller),
         },
         started: Instant::now(),
+        span,
     };
-    let path = request.uri().path().to_owned();
     request.extensions_mut().insert(line.origin.clone());
     // The span has the level of errors, so that no log filter drops it from a logged line.
     let request_id = line.origin.request_id.as_str();
@@ -64,7 +89,14 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     if let Some(trace) = line.origin.trace {
         span.record("trace_id", display(trace.trace_id));
     }
+    let mut waiting = Waiting {
+        runs,
+        line: &line,
+        is_over: false,
+    };
     let response = answer(request).instrument(span).await;
+    waiting.is_over = true;
+    drop(waiting);
     finish(runs, &line, &path, response)
 }
 
@@ -78,6 +110,7 @@ pub(super) fn respond_unparsed(problem: Problem, runs: &RunContext) -> Response 
             trace: None,
         },
         started: Instant::now(),
+        span: None,
     };
     finish(runs, &line, "/", problem.into_response())
 }
@@ -90,9 +123,7 @@ fn finish(runs: &RunContext, line: &Line, path: &str, mut response: Response) ->
         *response.status_mut() = status_of(problem.code());
     }
     log(line, &response, problem.as_ref());
-    if let Some(metrics) = &runs.metrics {
-        count(&metrics.http, line, &response, problem.as_ref());
-    }
+    record(runs, line, response.status().as_u16(), problem.as_ref());
     match problem {
         Some(problem) if is_openai => {
             let has_started = response.extensions().get::<StartedRun>().is_some();
@@ -122,6 +153,11 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     sane.then(|| given.to_owned())
 }
 
+/// Returns whether a request is one that operators repeat all the time.
+fn is_of_operators(path: &str) -> bool {
+    is_probe(path) || path == "/metrics"
+}
+
 /// Returns the trace of the caller. A header that is malformed or comes twice counts as none.
 fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
     let mut given = headers.get_all(TRACEPARENT).iter();
@@ -141,12 +177,20 @@ fn write_problem(response: &mut Response, problem: Problem, path: &str, request_
     *response.body_mut() = Body::from(json);
 }
 
-fn count(metrics: &HttpMetrics, line: &Line, response: &Response, problem: Option<&Problem>) {
+/// Counts a response, and ends the span of its request.
+fn record(runs: &RunContext, line: &Line, status: u16, problem: Option<&Problem>) {
     let method = line.method.as_ref().map_or("unread", Method::as_str);
-    let status = response.status().as_u16();
-    metrics.answered(method, &line.route, status, line.started.elapsed());
-    if let Some(problem) = problem {
-        metrics.refused(problem.code().as_str());
+    let code = problem.map(|problem| problem.code().as_str());
+    if let (Some(traces), Some(span)) = (&runs.traces, &line.span) {
+        traces.end(span, method, &line.route, status, code);
+    }
+    if let Some(metrics) = &runs.metrics {
+        metrics
+            .http
+            .answered(method, &line.route, status, line.started.elapsed());
+        if let Some(code) = code {
+            metrics.http.refused(code);
+        }
     }
 }
 
@@ -156,9 +200,11 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         route,
         origin,
         started,
+        span,
     } = line;
     let request_id = origin.request_id.as_str();
     let trace_id = origin.trace.map(|trace| display(trace.trace_id));
+    let span_id = span.as_ref().map(|span| display(span.context.span_id));
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
     // Rounded to a microsecond.
     let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
@@ -178,6 +224,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 duration_ms,
                 request_id,
                 trace_id,
+                span_id,
                 tenant,
                 key_id,
                 run_id,

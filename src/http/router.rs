@@ -1,5 +1,6 @@
 //! Every route, and the layers around them. No other file adds a route.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,6 +9,7 @@ use axum::handler::Handler;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, any, get, post};
+use tokio::sync::Mutex;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::{HttpMethod, OpenApi};
@@ -30,6 +32,7 @@ use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
 use super::mcp_settings::McpSettings;
+use super::metrics::check_reader;
 use super::observe::observe;
 use super::openai_settings::OpenAiSettings;
 use super::pretty::{indent, wants_indented};
@@ -43,11 +46,18 @@ use super::{
 use crate::run::RunContext;
 use store::keys::Scope;
 
+/// The most open connections to an address for metrics.
+const METRICS_CONNECTIONS: usize = 16;
+
 /// The routes, and the resources that they share.
 #[derive(Debug, Clone)]
 pub struct Interface {
     pub(super) router: Router,
     pub(super) api: Arc<Api>,
+    /// The most open connections.
+    pub(super) max_connections: usize,
+    /// Whether its connections are those of callers.
+    pub(super) is_of_callers: bool,
 }
 
 /// Makes the whole interface.
@@ -101,11 +111,15 @@ impl Interface {
         self.api.drain.begin();
     }
 
-    /// Makes the router of an address that shows the metrics of this interface, without a key.
+    /// Makes the interface of an address that shows the metrics of this one, without a key.
     #[must_use]
-    pub fn measuring(&self) -> Self {
-        let routes = measuring().routes.route("/{*path}", any(api_not_served));
-        guarded(routes, Arc::clone(&self.api))
+    pub fn measuring(&self, listen: SocketAddr) -> Self {
+        let check = from_fn_with_state(listen.ip().is_loopback(), check_reader);
+        Self {
+            max_connections: METRICS_CONNECTIONS,
+            is_of_callers: false,
+            ..guarded(measuring().routes.route_layer(check), Arc::clone(&self.api))
+        }
     }
 }
 
@@ -133,6 +147,7 @@ fn api(
         readers: Arc::default(),
         in_flight: InFlight::new(limits.max_bytes_in_flight),
         queue: QueueReading::default(),
+        metrics_turn: Mutex::default(),
         frames: Frames::default(),
     })
 }
@@ -148,7 +163,12 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
             CatchPanicLayer::custom(respond_to_panic),
         ))
         .with_state(Arc::clone(&api));
-    Interface { router, api }
+    Interface {
+        router,
+        max_connections: api.limits.max_connections,
+        is_of_callers: true,
+        api,
+    }
 }
 
 /// Observes a request, checks its head, calls its route, and indents the response if requested.

@@ -69,7 +69,7 @@ type Slot = Option<OwnedSemaphorePermit>;
 
 impl Server {
     async fn accept_all(&self, listener: &TcpListener, connections: &TaskTracker) {
-        let slots = self.interface.api.limits.max_connections;
+        let slots = self.interface.max_connections;
         let slots = slots.min(Semaphore::MAX_PERMITS - RESERVE);
         let all = Arc::new(Semaphore::new(slots + RESERVE));
         let slots = Arc::new(Semaphore::new(slots));
@@ -131,7 +131,13 @@ impl Server {
             };
             Box::pin(close(connection.into_parts(), ended, &exchange, &api)).await;
         });
-        let open = self.interface.api.runs.metrics.as_ref();
+        let open = self
+            .interface
+            .api
+            .runs
+            .metrics
+            .as_ref()
+            .filter(|_| self.interface.is_of_callers);
         let open = open.map(|metrics| metrics.http.connection_opened());
         async move {
             let _held = (slot, open);

@@ -114,6 +114,8 @@ impl From<ProviderInfo> for ServiceProvider {
         let ProviderInfo {
             name,
             kind,
+            // Addresses may tell of the operator's network.
+            server: _,
             has_credentials,
             models,
         } = provider;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
 use tower_http::cors::CorsLayer;
 
 use super::codes::ProblemCode;
@@ -43,6 +44,8 @@ pub(super) struct Api {
     /// The budget of response bytes.
     pub(super) in_flight: InFlight,
     pub(super) queue: QueueReading,
+    /// Held while the metrics are read.
+    pub(super) metrics_turn: Mutex<()>,
     /// Events that are being sent.
     pub(super) frames: Frames,
 }

@@ -10,12 +10,15 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
+use super::names::OTHER;
 use super::registration::Registration;
 
 /// The upper bounds of the durations of responses, in seconds.
-const SECONDS: [f64; 9] = [0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
+const SECONDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 30.0];
 /// The methods with series of their own.
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+const METHOD_NOT_ALLOWED: u16 = 405;
 
 /// Metrics of the HTTP interface.
 #[derive(Debug)]
@@ -130,7 +133,13 @@ impl HttpMetrics {
 
     /// Counts a response. The route is the path with the names of its parameters.
     pub fn answered(&self, method: &str, route: &str, status: u16, duration: Duration) {
-        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+        let known = METHODS.into_iter().find(|known| *known == method);
+        // No route has the method, and anybody may try each with each.
+        let known = known.filter(|_| status != METHOD_NOT_ALLOWED);
+        let Some(method) = known else {
+            self.known(OTHER, OTHER, status).count.inc();
+            return;
+        };
         let known = self.known(method, route, status);
         known.count.inc();
         known.duration.observe(duration.as_secs_f64());

@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use prometheus_client::encoding::{prometheus_text, text};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 
 pub use self::http::{HttpMetrics, OpenGuard};
@@ -46,6 +47,7 @@ pub struct Metrics {
     pub store: Arc<StoreMetrics>,
     pub webhooks: WebhookMetrics,
     pub standing: StandingMetrics,
+    dropped_spans: Counter,
 }
 
 /// A format in which metrics are read.
@@ -67,6 +69,9 @@ impl Metrics {
         let models = ModelMetrics::register(&mut registration);
         let store = Arc::new(StoreMetrics::register(&mut registration));
         let webhooks = WebhookMetrics::register(&mut registration);
+        let dropped_spans = Counter::default();
+        let help = "Spans that were not sent: too many waited, or the collector did not take them";
+        registration.add("spans_dropped", &[], help, &dropped_spans);
         process::register(&mut registration);
         let (registry, described) = registration.end();
         Self {
@@ -78,7 +83,13 @@ impl Metrics {
             store,
             webhooks,
             standing,
+            dropped_spans,
         }
+    }
+
+    /// Counts spans that were not sent.
+    pub fn spans_dropped(&self, spans: u64) {
+        self.dropped_spans.inc_by(spans);
     }
 
     /// Returns all metrics, also those that have no value yet.

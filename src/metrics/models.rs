@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -21,9 +21,9 @@ use values::model_ref::ModelRef;
 use values::usage::{Price, PriceTable, Usage};
 
 /// The upper bounds of the durations of requests, in seconds.
-const SECONDS: [f64; 9] = [0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+const SECONDS: [f64; 6] = [0.5, 1.0, 2.5, 10.0, 30.0, 120.0];
 /// The upper bounds of the time to the first token, in seconds.
-const FIRST_SECONDS: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+const FIRST_SECONDS: [f64; 6] = [0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 const OK: &str = "ok";
 /// The end of a request whose caller did not wait for it.
 const ABANDONED: &str = "abandoned";
@@ -36,7 +36,7 @@ pub struct ModelMetrics {
     attempts: Family<Requested, Counter>,
     tokens: Family<Counted, Counter>,
     costs: Family<Named, Counter<f64, AtomicU64>>,
-    by_model: ByName<ModelRef, OneModel>,
+    by_model: ByName<ModelRef, OneModel, 30>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -117,13 +117,21 @@ impl ModelMetrics {
         metrics
     }
 
-    fn of(&self, model: &ModelRef) -> Arc<OneModel> {
-        self.by_model.of(model, |model| {
-            let (provider, model) = model.map_or((OTHER, OTHER), |model| (model.provider(), model.model()));
-            self.one(Named {
-                provider: provider.into(),
-                model: model.into(),
-            })
+    /// Returns the metrics of a model that has responded. Others have none of their own, so that no
+    /// caller takes the series of models by asking for names that do not exist.
+    fn of(&self, model: &ModelRef, has_responded: bool) -> Arc<OneModel> {
+        if has_responded {
+            self.by_model.of(model, |model| self.named(model))
+        } else {
+            self.by_model.known(model, || self.named(None))
+        }
+    }
+
+    fn named(&self, model: Option<&ModelRef>) -> OneModel {
+        let (provider, model) = model.map_or((OTHER, OTHER), |model| (model.provider(), model.model()));
+        self.one(Named {
+            provider: provider.into(),
+            model: model.into(),
         })
     }
 
@@ -228,17 +236,20 @@ struct ObservedModel {
 
 impl Model for ObservedModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let mut request_seen = Seen {
-            model: self.metrics.models.of(&self.name),
+        let mut seen = Seen {
+            model: self.name.clone(),
             metrics: Arc::clone(&self.metrics),
             price: self.price,
             began: Instant::now(),
-            has_begun: false,
-            usage: Usage::default(),
+            first: None,
+            failed: Vec::new(),
+            is_in_attempt: true,
+            usage: Usage::NOTHING,
+            attempt_usage: Usage::NOTHING,
             outcome: ABANDONED,
         };
         let stream = self.model.stream(request);
-        stream.inspect(move |event| request_seen.note(event)).boxed()
+        stream.inspect(move |event| seen.note(event)).boxed()
     }
 
     fn structured_output(&self) -> StructuredOutput {
@@ -248,29 +259,35 @@ impl Model for ObservedModel {
 
 /// What was seen of a request. Counted when its stream is dropped.
 struct Seen {
-    model: Arc<OneModel>,
+    model: ModelRef,
     metrics: Arc<Metrics>,
     price: Option<Price>,
     began: Instant,
-    /// Whether a piece of the completion has come.
-    has_begun: bool,
-    /// The usage of the attempt in progress.
+    /// When the first piece of the completion has come.
+    first: Option<Duration>,
+    /// The ends of the attempts that were repeated.
+    failed: Vec<&'static str>,
+    /// Whether an attempt is in progress, and not the pause before one.
+    is_in_attempt: bool,
+    /// The usage of earlier attempts, and of the last one.
     usage: Usage,
+    attempt_usage: Usage,
     outcome: &'static str,
 }
 
 impl Seen {
     fn note(&mut self, event: &Result<ModelEvent, ModelError>) {
         match event {
-            Ok(ModelEvent::Usage(usage)) => self.usage = *usage,
+            Ok(ModelEvent::Usage(usage)) => self.attempt_usage = *usage,
             Ok(ModelEvent::AttemptFailed { usage, class }) => {
-                self.model.used(usage, self.price.as_ref());
-                self.usage = Usage::default();
-                self.attempt_ended(outcome(*class));
+                self.usage = self.usage + *usage;
+                self.attempt_usage = Usage::NOTHING;
+                self.failed.push(outcome(*class));
+                self.is_in_attempt = false;
             }
-            Ok(ModelEvent::AttemptBegun) => (),
+            Ok(ModelEvent::AttemptBegun) => self.is_in_attempt = true,
             Ok(ModelEvent::Completed(response)) => {
-                self.usage = response.usage;
+                self.attempt_usage = response.usage;
                 self.outcome = OK;
             }
             Ok(
@@ -280,35 +297,37 @@ impl Seen {
                 | ModelEvent::ToolCallStarted { .. }
                 | ModelEvent::ToolCallDelta { .. },
             ) => {
-                if !std::mem::replace(&mut self.has_begun, true) {
-                    self.model.first_token.observe(self.began.elapsed().as_secs_f64());
-                }
+                let began = self.began;
+                self.first.get_or_insert_with(|| began.elapsed());
             }
             Err(error) => self.outcome = outcome(error.class),
-        }
-    }
-
-    fn attempt_ended(&self, outcome: &'static str) {
-        if outcome == OK {
-            self.model.attempts.inc();
-        } else {
-            let attempts = &self.metrics.models.attempts;
-            attempts.get_or_create(&self.model.name.with(outcome)).inc();
         }
     }
 }
 
 impl Drop for Seen {
     fn drop(&mut self) {
-        self.model.used(&self.usage, self.price.as_ref());
-        self.attempt_ended(self.outcome);
+        let metrics = &self.metrics.models;
+        let model = metrics.of(&self.model, self.outcome == OK);
+        model.used(&(self.usage + self.attempt_usage), self.price.as_ref());
+        if let Some(first) = self.first {
+            model.first_token.observe(first.as_secs_f64());
+        }
+        let last = self.is_in_attempt.then_some(self.outcome);
+        for outcome in self.failed.iter().copied().chain(last) {
+            if outcome == OK {
+                model.attempts.inc();
+            } else {
+                metrics.attempts.get_or_create(&model.name.with(outcome)).inc();
+            }
+        }
         let duration = self.began.elapsed().as_secs_f64();
         if self.outcome == OK {
-            self.model.duration.observe(duration);
+            model.duration.observe(duration);
         } else {
-            let durations = &self.metrics.models.durations;
+            let durations = &metrics.durations;
             durations
-                .get_or_create(&self.model.name.with(self.outcome))
+                .get_or_create(&model.name.with(self.outcome))
                 .observe(duration);
         }
     }

@@ -19,9 +19,9 @@ use agent::state::{StopReason, ToolVerdict};
 use values::tenant::TenantId;
 
 /// The upper bounds of the durations of runs, in seconds.
-const RUN_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0];
+const RUN_SECONDS: [f64; 7] = [0.1, 0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0];
 /// The upper bounds of the durations of calls, in seconds.
-const CALL_SECONDS: [f64; 8] = [0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0, 300.0];
+const CALL_SECONDS: [f64; 6] = [0.01, 0.1, 1.0, 5.0, 30.0, 300.0];
 /// The upper bounds of the time in the queue, in seconds.
 const WAIT_SECONDS: [f64; 10] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0];
 
@@ -33,13 +33,13 @@ const OK: &str = "ok";
 pub struct RunMetrics {
     ended: Family<Ended, Counter>,
     durations: Family<Agent, Histogram, fn() -> Histogram>,
-    by_agent: ByName<String, AgentMetrics>,
+    by_agent: ByName<String, AgentMetrics, 100>,
     waits: Histogram,
     takeovers: Counter,
     leases_lost: Counter,
     calls: Family<Call, Counter>,
     call_durations: Family<Tool, Histogram, fn() -> Histogram>,
-    by_tool: ByName<String, ToolMetrics>,
+    by_tool: ByName<String, ToolMetrics, 100>,
     tenants: BTreeSet<TenantId>,
     of_tenants: Family<OfTenant, Counter>,
     costs_of_tenants: Family<Tenant, Counter<f64, AtomicU64>>,
@@ -149,7 +149,7 @@ impl RunMetrics {
         registration.add(
             "takeovers",
             &[],
-            "Runs that this process took over from a lost worker",
+            "Queued runs that this process took up after an earlier attempt at them was lost",
             &metrics.takeovers,
         );
         registration.add(
@@ -185,14 +185,12 @@ impl RunMetrics {
         metrics
     }
 
-    /// Counts a run that a worker begins.
-    pub fn began(&self, run: &RunSummary) {
-        if let Some(started) = run.started_at {
-            self.waits.observe(seconds(started - run.created_at));
-        }
+    /// Counts a run whose first attempt begins, after this time in the queue.
+    pub fn began(&self, waited: TimeDelta) {
+        self.waits.observe(seconds(waited));
     }
 
-    /// Counts a run that a worker takes over from a lost one.
+    /// Counts a run that a worker takes up after a lost attempt.
     pub fn taken_over(&self) {
         self.takeovers.inc();
     }

@@ -70,13 +70,14 @@ impl StandingMetrics {
         registration.add(
             "queue_runs",
             &["state"],
-            "Runs in the queue of the store, by state; the same in every process, and absent while it can't be read",
+            "Runs in the queue of the store, by state, at most 10000 of each; the same in every process, and absent while \
+             it can't be read",
             &metrics.queue,
         );
         registration.add(
             "queue_oldest_waiting_seconds",
             &[],
-            "Age of the run that has waited longest for a worker; 0 if none waits",
+            "How long the run that waits longest has waited for a worker; 0 if none waits",
             &metrics.oldest_waiting,
         );
         registration.add(
@@ -143,8 +144,9 @@ impl StandingMetrics {
     /// Sets how often the cache had a bundle, and how often it had not.
     pub fn set_bundle_lookups(&self, hits: u64, misses: u64) {
         for (outcome, count) in [("hit", hits), ("miss", misses)] {
+            // Two readers at once may come in another order than their counts.
             let counter = self.bundles.get_or_create(&Lookup { outcome });
-            counter.inner().store(count, Ordering::Relaxed);
+            counter.inner().fetch_max(count, Ordering::Relaxed);
         }
     }
 

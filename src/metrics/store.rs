@@ -10,7 +10,7 @@ use super::registration::Registration;
 use ::store::{Outcome, StoreObserver};
 
 /// The upper bounds of the durations of operations, in seconds.
-const SECONDS: [f64; 8] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0];
+const SECONDS: [f64; 6] = [0.001, 0.005, 0.01, 0.05, 0.25, 1.0];
 /// The upper bounds of the sizes of batches. The committer takes at most 64 writes.
 const WRITES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 

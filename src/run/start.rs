@@ -17,13 +17,13 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 use super::accept::{accept, replay};
-use super::context::{ActiveRun, RunContext, RunSlot};
+use super::context::{ActiveRun, Recording, RunContext, RunSlot};
 use super::execute::{conclude, execute};
 use super::handle::{OnDeparture, ResultSource, RunHandle};
 use super::plan::{RunPlan, begun_summary, plan, refuse_continued};
 use super::refusal::Refusal;
 use super::request::RunRequest;
-use super::work::{LiveEvents, run_span};
+use super::work::{LiveEvents, run_span, run_trace};
 use agent::record::RunStatus;
 use board::LiveRun;
 use store::sessions::ConflictPolicy;
@@ -84,7 +84,10 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
         &process.tasks.cancellation,
         request.webhook.clone(),
         None,
-        run_span(&plan.tenant, summary.run_id, summary.attempts, origin),
+        Recording {
+            span: run_span(&plan.tenant, summary.run_id, summary.attempts, origin),
+            trace: run_trace(ctx, &plan.tenant, &summary, origin),
+        },
     );
     let at_work = process.active.add(&active);
     let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);

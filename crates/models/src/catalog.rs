@@ -55,6 +55,7 @@ pub struct Catalog {
 #[derive(Debug)]
 struct Provider {
     kind: ProviderKind,
+    server: Option<(String, u16)>,
     has_credentials: bool,
     models: Vec<String>,
     /// The model, or the error of each name that leads to it.
@@ -81,6 +82,7 @@ impl Catalog {
             let model = maker.model(&settings)?;
             let provider = Provider {
                 kind: settings.kind,
+                server: server_of(&settings),
                 has_credentials: !lacks_key(&settings),
                 models: settings.models,
                 model,
@@ -122,6 +124,7 @@ impl ModelCatalog for Catalog {
         let info = |(name, provider): (&String, &Provider)| ProviderInfo {
             name: name.clone(),
             kind: provider.kind.as_str(),
+            server: provider.server.clone(),
             has_credentials: provider.has_credentials,
             models: provider.models.clone(),
         };
@@ -189,6 +192,13 @@ impl Maker<'_> {
         };
         Ok(self.shared.insert(shared).clone())
     }
+}
+
+/// Returns the host and the port of a provider; `None` if it has no address.
+fn server_of(settings: &ProviderSettings) -> Option<(String, u16)> {
+    let protocol = protocol_of(settings.kind).ok().flatten()?;
+    let url = protocol.address.endpoint(settings).ok()?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
 /// Returns whether a configured key is missing. Servers on this machine seldom need one.

@@ -44,7 +44,7 @@ impl Lease {
     }
 }
 
-/// The number of runs in the queue, of all tenants.
+/// The number of runs in the queue, of all tenants. Each number is at most 10,000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFigures {
     /// Runs that wait for a worker.
@@ -53,7 +53,7 @@ pub struct QueueFigures {
     pub held: u64,
     /// Runs that a worker has leased.
     pub leased: u64,
-    /// When the run that has waited longest for a worker was accepted.
+    /// Since when the run that waits longest waits for a worker, among those that come next.
     pub oldest_waiting: Option<Timestamp>,
 }
 

@@ -36,6 +36,33 @@ pub struct TraceContext {
 #[error("a trace context reads 00-TRACE-SPAN-FLAGS, in lower-case hexadecimal digits")]
 pub struct ParseTraceContextError;
 
+impl TraceId {
+    /// Returns the bytes, the highest first.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.get().to_be_bytes()
+    }
+}
+
+impl SpanId {
+    /// Returns the bytes, the highest first.
+    pub fn to_bytes(self) -> [u8; 8] {
+        self.0.get().to_be_bytes()
+    }
+}
+
+impl TraceContext {
+    /// Makes the first span of a new trace from a random number. The span has the lower half.
+    pub fn root(random: u128, is_sampled: bool) -> Self {
+        let lower = u64::try_from(random & u128::from(u64::MAX)).unwrap_or(u64::MAX);
+        Self {
+            // An id of zeros means that there is none.
+            trace_id: TraceId(NonZeroU128::new(random).unwrap_or(NonZeroU128::MIN)),
+            span_id: SpanId(NonZeroU64::new(lower).unwrap_or(NonZeroU64::MIN)),
+            is_sampled,
+        }
+    }
+}
+
 impl fmt::Display for TraceId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:032x}", self.0)

@@ -11,6 +11,7 @@ use tracing::Span;
 
 use super::inbox::SteeringInbox;
 use crate::metrics::{Metrics, RunKind};
+use crate::spans::RunTrace;
 use agent::ExecutionControl;
 use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunEvent};
@@ -38,8 +39,19 @@ pub(in crate::run) struct ActiveRun {
     pub(in crate::run) held_lease: Option<HeldLease>,
     /// The span of all log lines of the run.
     pub(in crate::run) span: Span,
+    /// The spans that are sent to a collector; `None` if the run is not recorded.
+    pub(in crate::run) trace: Option<Arc<RunTrace>>,
     /// When a reader of its events was last known.
     read_at: Mutex<Instant>,
+}
+
+/// Where an attempt at a run is recorded.
+#[derive(Debug)]
+pub(in crate::run) struct Recording {
+    /// The span of all log lines of the run.
+    pub(in crate::run) span: Span,
+    /// The spans that are sent to a collector; `None` if the run is not recorded.
+    pub(in crate::run) trace: Option<Arc<RunTrace>>,
 }
 
 /// The lease of an active run.
@@ -107,7 +119,7 @@ impl ActiveRun {
         cancellation: &CancellationToken,
         webhook: Option<RunWebhook>,
         held_lease: Option<HeldLease>,
-        span: Span,
+        Recording { span, trace }: Recording,
     ) -> Arc<Self> {
         Arc::new(Self {
             tenant,
@@ -119,6 +131,7 @@ impl ActiveRun {
             webhook,
             held_lease,
             span,
+            trace,
             read_at: Mutex::new(Instant::now()),
         })
     }

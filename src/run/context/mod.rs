@@ -21,7 +21,7 @@ mod idempotency;
 mod rates;
 mod shared_reads;
 
-pub(super) use self::active::{ActiveGuard, ActiveRun, HeldLease};
+pub(super) use self::active::{ActiveGuard, ActiveRun, HeldLease, Recording};
 pub use self::idempotency::check_key;
 pub(super) use self::idempotency::{claim_key, stored_key};
 pub(super) use self::run_slots::RunSlot;
@@ -46,6 +46,7 @@ use self::subagent_slots::SubagentSlots;
 use crate::metrics::Metrics;
 use crate::run::agents::AgentDirectory;
 use crate::run::events::Found;
+use crate::spans::Traces;
 use agent::RequestRoom;
 use agent::answers::AnswerExpiry;
 use agent::hooks::HookRegistry;
@@ -92,6 +93,8 @@ pub struct RunContext {
     pub outbox: Arc<Notify>,
     /// Counts runs and requests; `None` if metrics are off.
     pub metrics: Option<Arc<Metrics>>,
+    /// Records spans of runs and requests; `None` without a collector.
+    pub traces: Option<Arc<Traces>>,
     /// Watches the loops of this process.
     pub supervisor: Supervisor,
     /// The settings of runs.

@@ -26,6 +26,7 @@ use crate::run::context::{RunContext, RunSlot};
 use crate::run::plan::RunPlan;
 use crate::run::subagents::restore_children;
 use crate::run::work::{Children, Executed, Failure, LiveEvents, Outcome, ServedTools, Work, with_own_approvals};
+use crate::spans::Conversation;
 use agent::journal::RecordSize;
 use agent::record::{RunRecord, RunSummary};
 use agent::state::AgentState;
@@ -158,6 +159,11 @@ async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored
         started_at,
         ..
     } = live.summary();
+    if let Some(trace) = &active.trace {
+        let base = plan.base.bundle();
+        let root = base.map_or(session_id, |base| base.head.root_session_id);
+        trace.set_conversation(Conversation(root.to_string()));
+    }
     let control = Arc::new(control.with_beginning(started_at.filter(|_| live.is_resumed())));
     let _ = active.spending.set(Arc::clone(&control));
     Work {
@@ -174,6 +180,7 @@ async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored
         step_ceiling: plan.step_ceiling,
         control,
         events: Arc::clone(live) as _,
+        trace: active.trace.clone(),
         relay: plan.request().events.subagents.then(|| Arc::clone(live) as _),
         depth: 0,
         environment: Arc::clone(&restored.environment),

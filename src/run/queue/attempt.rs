@@ -15,11 +15,11 @@ use super::earlier::{persist_earlier_events, spent_before};
 use super::progress::persist;
 use super::renewal::deliver_messages;
 use crate::run::RequestOrigin;
-use crate::run::context::{ActiveRun, HeldLease, RunContext, RunSlot};
+use crate::run::context::{ActiveRun, HeldLease, Recording, RunContext, RunSlot};
 use crate::run::execute::{conclude, execute};
 use crate::run::plan::{AcceptedRequest, Base, RunPlan, plan_again};
 use crate::run::refusal::Refusal;
-use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_origin, run_span};
+use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_origin, run_span, run_trace};
 use agent::record::{RunControl, RunRecord};
 use board::LiveRun;
 use store::StoreError;
@@ -132,9 +132,6 @@ async fn take_up(
     let lease = leased.lease.clone();
     let (tenant, run_id) = (lease.tenant.clone(), lease.run_id);
     if leased.is_taken_over {
-        if let Some(metrics) = &ctx.metrics {
-            metrics.runs.taken_over();
-        }
         tracing::warn!(
             attempts = leased.summary.attempts,
             "a run is taken over: its worker did not renew the lease"
@@ -145,6 +142,7 @@ async fn take_up(
     let last = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?;
     let request = accepted.map(|accepted| &accepted.request);
     let echo = request.and_then(|request| request.echo.clone());
+    let origin = request.and_then(|request| request.origin.as_ref());
     let run = LiveRun::begun(leased.summary.clone())
         .with_echo(echo)
         .leased(lease.fence);
@@ -162,7 +160,10 @@ async fn take_up(
         &CancellationToken::new(),
         request.and_then(|request| request.webhook.clone()),
         Some(held),
-        Span::current(),
+        Recording {
+            span: Span::current(),
+            trace: run_trace(ctx, &tenant, &leased.summary, origin),
+        },
     );
     if let Some(control) = leased.control {
         active.control(control);
@@ -174,6 +175,9 @@ async fn take_up(
     // Never fails, since only an exclusive run can conflict with others.
     let _ = opening.await;
     let input = accepted.map(AcceptedRequest::retained_input).unwrap_or_default();
+    if let Some(metrics) = ctx.metrics.as_ref().filter(|_| leased.is_taken_over) {
+        metrics.runs.taken_over();
+    }
     Ok(LiveEvents::new(ctx, active, at_work, run)
         .keeping(input)
         .following(last, leased.is_taken_over))
@@ -240,6 +244,9 @@ async fn plan_and_execute(
         return Executed::Left;
     }
     deliver_messages(ctx, std::slice::from_ref(&live.active)).await;
+    if let Some(metrics) = ctx.metrics.as_ref().filter(|_| leased.lease.is_first()) {
+        metrics.runs.began(ctx.clock.now() - leased.summary.created_at);
+    }
     execute(ctx, &plan, live).await
 }
 

@@ -95,7 +95,11 @@ impl SubagentTool {
             .slot
             .count_one()
             .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
-        let trace = Arc::new(Trace::new(self.relay(context), self.ctx.metrics.clone()));
+        let trace = Arc::new(Trace::new(
+            self.relay(context),
+            self.ctx.metrics.clone(),
+            self.above.trace.clone(),
+        ));
         let Begun {
             work,
             state,
@@ -326,6 +330,7 @@ impl SubagentTool {
             step_ceiling: above.step_ceiling,
             control: Arc::new(above.control.for_subagent(budget, time_limit(context))),
             events: Arc::clone(trace) as _,
+            trace: above.trace.clone(),
             relay: above.relay.clone(),
             depth: above.depth + 1,
             environment,

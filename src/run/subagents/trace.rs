@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::metrics::Metrics;
+use crate::spans::RunTrace;
 use agent::state::{AgentState, StepExecution};
 use agent::{AgentEvent, EventSink};
 use values::ids::{AgentId, ExecutionId};
@@ -17,6 +18,7 @@ pub(super) struct Trace {
     traced: Mutex<Traced>,
     relay: Option<Relay>,
     metrics: Option<Arc<Metrics>>,
+    spans: Option<Arc<RunTrace>>,
 }
 
 /// Forwards events to the listeners of the run.
@@ -41,11 +43,12 @@ struct Traced {
 
 impl Trace {
     /// Creates an empty trace.
-    pub(super) fn new(relay: Option<Relay>, metrics: Option<Arc<Metrics>>) -> Self {
+    pub(super) fn new(relay: Option<Relay>, metrics: Option<Arc<Metrics>>, spans: Option<Arc<RunTrace>>) -> Self {
         Self {
             traced: Mutex::default(),
             relay,
             metrics,
+            spans,
         }
     }
 
@@ -92,6 +95,11 @@ impl EventSink for Trace {
         }
         if let Some(metrics) = &self.metrics {
             metrics.runs.note(&event);
+        }
+        if let Some(spans) = &self.spans
+            && let Some(agent_id) = self.traced.lock().agent_id
+        {
+            spans.note_subagent(agent_id, &event);
         }
         self.relay(event);
     }

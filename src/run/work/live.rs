@@ -138,9 +138,6 @@ impl LiveEvents {
     /// Emits the start of the run, unless an earlier attempt did.
     pub(in crate::run) fn emit_started(&self) {
         if self.state.lock().sequence == 0 {
-            if let Some(metrics) = self.ctx.metrics.as_ref().filter(|_| self.active.held_lease.is_some()) {
-                metrics.runs.began(&self.summary());
-            }
             self.emit_next(RunEventPayload::Started(Box::new(self.summary())));
         }
     }
@@ -228,6 +225,9 @@ impl LiveEvents {
             time: self.ctx.clock.now(),
             payload,
         });
+        if let Some(trace) = &self.active.trace {
+            trace.note(&event.payload, event.time);
+        }
         if let Some(held) = &self.active.held_lease {
             held.emitted(Arc::clone(&event));
         }
@@ -251,6 +251,9 @@ impl LiveEvents {
                 .run_update(&self.active.tenant, Arc::new(state.run.clone()));
             state.is_over = true;
             for event in EndEvents::new(record, state.session.as_ref()).after(0) {
+                if let Some(trace) = &self.active.trace {
+                    trace.note(&event.payload, event.time);
+                }
                 self.ctx.board.event_append(&self.active.tenant, event);
             }
         }

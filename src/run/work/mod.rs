@@ -19,12 +19,13 @@ pub(super) use self::journal::{RunJournal, read_journal};
 pub(super) use self::live::LiveEvents;
 pub(super) use self::outcome::{Executed, Outcome, Spent};
 pub(super) use self::served_tools::ServedTools;
-pub(super) use self::span::{record_origin, run_span};
+pub(super) use self::span::{record_origin, run_span, run_trace};
 
 use std::sync::Arc;
 
 use crate::run::context::{ExecutionSlot, RunContext};
 use crate::run::plan::{Member, Team};
+use crate::spans::RunTrace;
 use agent::answers::{ApprovalRule, ClientTool};
 use agent::compilers::Traces;
 use agent::definition::{AgentDefinition, HookConfig};
@@ -67,6 +68,8 @@ pub(super) struct Work {
     pub(super) control: Arc<ExecutionControl>,
     /// Receives all events.
     pub(super) events: Arc<dyn EventSink>,
+    /// Receives the spans of the run, if it is recorded.
+    pub(super) trace: Option<Arc<RunTrace>>,
     /// Receives the events of subagents, if the caller requested them.
     pub(super) relay: Option<Arc<dyn EventSink>>,
     /// How many levels it is below the run's own agent.

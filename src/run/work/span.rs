@@ -1,9 +1,14 @@
-//! The span of a run in the log.
+//! The span of a run in the log, and its spans for a collector.
+
+use std::sync::Arc;
 
 use tracing::Span;
 use tracing::field::{Empty, display};
 
 use crate::run::RequestOrigin;
+use crate::run::context::RunContext;
+use crate::spans::RunTrace;
+use agent::record::RunSummary;
 use values::ids::RunId;
 use values::tenant::TenantId;
 
@@ -25,6 +30,17 @@ pub(in crate::run) fn run_span(tenant: &TenantId, run_id: RunId, attempt: u32, o
 /// of the run.
 pub(in crate::run) fn record_origin(origin: &RequestOrigin) {
     record(&Span::current(), origin);
+}
+
+/// Begins the spans of an attempt at a run that are sent to a collector.
+pub(in crate::run) fn run_trace(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    run: &RunSummary,
+    origin: Option<&RequestOrigin>,
+) -> Option<Arc<RunTrace>> {
+    let request = origin.and_then(|origin| origin.trace.as_ref());
+    ctx.traces.as_ref()?.run(run, tenant, request).map(Arc::new)
 }
 
 fn record(span: &Span, origin: &RequestOrigin) {

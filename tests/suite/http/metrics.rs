@@ -1,16 +1,28 @@
 //! Metrics: that each thing is counted once, who may read them, and how many series there can be.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::AgentEvent;
+use agent::ports::{
+    Model, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest, ModelStream,
+};
 use agent::record::RunSummary;
-use agent_runtime::metrics::{Format, Metrics, MetricsSettings, RunKind};
+use agent::state::{FinishReason, Messages, ModelResponse};
+use agent_runtime::metrics::{Format, Metrics, MetricsSettings, ObservedModels, RunKind};
+use futures_util::{StreamExt as _, stream};
 use reqwest::{Method, header};
 use serde_json::json;
 use store::keys::Scope;
+use store::{Outcome, StoreObserver as _};
+use test_support::fake_model::{Beat, completed, usage};
 use test_support::wait::until;
+use values::message::ContentPart;
+use values::model_parameters::ToolChoice;
+use values::model_ref::{ModelRef, ResponseFormat};
 use values::tenant::TenantId;
+use values::usage::PriceTable;
 
 use super::service::Service;
 use crate::support::answer::read;
@@ -232,26 +244,106 @@ fn call_of(tool: &str, is_foreign: bool) -> AgentEvent {
     serde_json::from_value(json!({"type": "tool_call.completed", "data": data})).unwrap()
 }
 
-#[test]
-fn names_that_callers_make_up_have_few_series() {
+/// As many names as the store has operations, and more.
+const OPERATIONS: [&str; 80] = {
+    let mut names = ["operation"; 80];
+    let text = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzab";
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = text.split_at(index + 1).0;
+        index += 1;
+    }
+    names
+};
+
+/// Models of any name. Those whose names begin with `absent` fail.
+#[derive(Debug)]
+struct AnyModel {
+    is_absent: bool,
+}
+
+impl Model for AnyModel {
+    fn stream(&self, _: ModelRequest) -> ModelStream {
+        let end = if self.is_absent {
+            Err(ModelError::new(ModelErrorClass::Invalid, "there is no such model"))
+        } else {
+            Ok(ModelEvent::Completed(Box::new(response())))
+        };
+        stream::iter([end]).boxed()
+    }
+}
+
+#[derive(Debug)]
+struct AnyModels;
+
+impl ModelCatalog for AnyModels {
+    fn model(&self, name: &ModelRef) -> Result<Arc<dyn Model>, ModelLookupError> {
+        let is_absent = name.model().starts_with("absent");
+        Ok(Arc::new(AnyModel { is_absent }))
+    }
+}
+
+fn response() -> ModelResponse {
+    match completed(vec![ContentPart::text("hello")], FinishReason::Stop, usage(3, 2)) {
+        Beat::Event(ModelEvent::Completed(response)) => *response,
+        _ => panic!("no completion"),
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        model: "any".to_owned(),
+        system: "".into(),
+        messages: Messages::default(),
+        tools: Arc::default(),
+        provider_tools: Arc::default(),
+        tool_choice: ToolChoice::default(),
+        response_format: ResponseFormat::default(),
+        max_output_tokens: None,
+        parameters: Arc::default(),
+    }
+}
+
+/// Asks models with so many names, each of which responds, and as many that do not exist.
+async fn ask_models(metrics: &Arc<Metrics>, names: usize) {
+    let models = ObservedModels::new(Arc::new(AnyModels), PriceTable::default(), Arc::clone(metrics));
+    for number in 0..names {
+        for kind in ["absent", "model"] {
+            let name = format!("mock/{kind}-{number}").parse().unwrap();
+            let stream = models.model(&name).unwrap().stream(request());
+            assert_eq!(stream.collect::<Vec<_>>().await.len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_that_callers_make_up_have_few_series() {
     let listed: TenantId = "tenant-7".parse().unwrap();
     let settings = json!({"enabled": true, "listen": "", "tenants": [listed]});
     let settings: MetricsSettings = serde_json::from_value(settings).unwrap();
     let metrics = Metrics::new(&settings);
     for number in 0..1_000 {
         let tenant: TenantId = format!("tenant-{number}").parse().unwrap();
-        metrics
-            .runs
-            .ended(&tenant, &summary(&format!("agent-{number}")), RunKind::Light);
+        let run = summary(&format!("agent-{number}"));
+        metrics.runs.ended(&tenant, &run, RunKind::Light);
         metrics.runs.ended(&tenant, &summary("agent-999"), RunKind::Queued);
         metrics.runs.note(&call_of(&format!("tool-{number}"), false));
         metrics.runs.note(&call_of(&format!("made-up-{number}"), true));
-        let route = format!("/v1/{}", number % 90);
-        metrics.http.answered("GET", &route, 200, Duration::from_millis(3));
-        metrics
-            .http
-            .answered(&format!("M{number}"), "/v1/runs", 405, Duration::from_millis(3));
     }
+    let second = Duration::from_secs(1);
+    for number in 0..100 {
+        let route = format!("/v1/{number}");
+        for method in ["GET", "POST", "BREW"] {
+            metrics
+                .http
+                .answered(method, &route, if method == "GET" { 200 } else { 405 }, second);
+        }
+    }
+    for operation in OPERATIONS {
+        metrics.store.operation_ended(operation, Outcome::Ok, second);
+    }
+    let metrics = Arc::new(metrics);
+    ask_models(&metrics, 1_000).await;
     let series = Series::parse(&metrics.encode(Format::Text).unwrap());
     assert!(series.0.len() <= 5_000, "{}", series.0.len());
     let ended = |agent: &str, kind: &str| {
@@ -264,6 +356,11 @@ fn names_that_callers_make_up_have_few_series() {
     assert_eq!(series.sum("tool_calls_total"), 2_000);
     assert!(series.get("tool_calls_total{tool=\"other\",outcome=\"ok\"}") >= 1_900);
     assert!(!series.0.keys().any(|name| name.contains("made-up")));
+    // A name that nothing responds to takes no series from a model.
+    let echo = "model_attempts_total{provider=\"mock\",model=\"model-7\",outcome=\"ok\"}";
+    assert_eq!(series.get(echo), 1);
+    assert!(!series.0.keys().any(|name| name.contains("absent")));
+    assert_eq!(series.sum("model_attempts_total"), 2_000);
     let of_tenants = series.beginning_with("tenant_runs_total");
     assert_eq!(of_tenants.len(), 1, "only the listed tenant has series: {of_tenants:?}");
     assert_eq!(

@@ -5,18 +5,19 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
 
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_support::databases::TestDatabase;
 use test_support::environment::{REQUIRE, variable};
+use test_support::gate::Gate;
 use test_support::ports::free_port;
 use test_support::wait::{until, until_found};
 use url::Url;
 
-use super::binary::Home;
+use super::binary::{Home, PATIENCE};
 use super::clients::succeed;
 use super::service::Service;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
@@ -48,7 +49,7 @@ impl Prometheus {
     fn start(program: &Path, target: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let scrape = format!(
-            "scrape_configs: [{{job_name: agent-runtime, scrape_interval: 1s, static_configs: [{{targets: [\"{target}\"]}}]}}]"
+            "global: {{evaluation_interval: 1s}}\nscrape_configs: [{{job_name: agent-runtime, scrape_interval: 1s, static_configs: [{{targets: [\"{target}\"]}}]}}]"
         );
         let rules = format!("rule_files: [\"{DOCUMENTS}/rules.yml\"]");
         fs::write(folder.path().join("prometheus.yml"), format!("{scrape}\n{rules}\n")).unwrap();
@@ -81,6 +82,20 @@ impl Prometheus {
             let answer = self.client.get(url.clone()).send().await.ok()?;
             let answer: Value = serde_json::from_slice(&answer.bytes().await.ok()?).ok()?;
             Some(answer["data"]["result"][0]["value"][1].as_str()?.to_owned())
+        })
+        .await
+    }
+}
+
+impl Prometheus {
+    /// Returns all rules, once each was evaluated without an error.
+    async fn evaluated_rules(&self) -> Vec<Value> {
+        let url = format!("http://{}/api/v1/rules", self.address);
+        until_found("Prometheus evaluates no rules", async || {
+            let answer = self.client.get(&url).send().await.ok()?;
+            let answer: Value = serde_json::from_slice(&answer.bytes().await.ok()?).ok()?;
+            let rules = answer["data"]["groups"][0]["rules"].as_array()?.clone();
+            rules.iter().all(|rule| rule["health"] == "ok").then_some(rules)
         })
         .await
     }
@@ -141,8 +156,10 @@ async fn prometheus_reads_a_running_service_and_promtool_finds_nothing_wrong() {
         prometheus.value_of("agent_runtime_queue_oldest_waiting_seconds").await,
         "0"
     );
-    // All rules are loaded, and nothing is wrong with an idle service.
-    assert_eq!(prometheus.value_of("absent(ALERTS)").await, "1");
+    // All rules are evaluated, and find nothing wrong with an idle service.
+    let rules = prometheus.evaluated_rules().await;
+    assert!(rules.len() > 5, "{rules:?}");
+    assert!(rules.iter().all(|rule| rule["state"] == "inactive"), "{rules:?}");
     drop(prometheus);
     service.stop().await;
 }
@@ -161,36 +178,32 @@ async fn a_worker_shows_its_metrics_until_its_last_run_has_ended() {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };
-    let mock = MockModel::start(|request| match last_user_text(request).as_str() {
-        "slow" => Reply::Slow(vec!["word ".to_owned(); 40], Duration::from_millis(50)),
-        text => Reply::text(text),
-    })
-    .await;
+    let gate = Gate::new();
+    let behind = Arc::clone(&gate);
+    let mock = MockModel::start(move |_| Reply::Held(Arc::clone(&behind), "done".to_owned())).await;
     let home = Home::new(database.url()).with_mock(&mock);
+    let home = home.variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "60s");
     let api = Service::start_with(&home, &["--role", "api"]).await;
     let (worker, address) = start(&home, &["--role", "worker"]).await;
     api.put_agent("echo", json!({"model": "mock/m"})).await;
-    let body = json!({"agent": "echo", "input": "slow", "mode": "async"});
+    let body = json!({"agent": "echo", "input": "hello", "mode": "async"});
     let run = api.post("/v1/runs", body).await;
+    gate.until_waiting(1).await;
+    let shown = metrics(&address).await;
     let at_work = "agent_runtime_runs_in_progress{kind=\"queued\"} 1\n";
-    until("the worker does not begin", async || {
-        metrics(&address).await.contains(at_work)
-    })
-    .await;
-    let build = format!(
-        "agent_runtime_build_info{{version=\"{}\",role=\"worker\",store=\"postgres\"}} 1\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    assert!(metrics(&address).await.contains(&build));
+    let version = env!("CARGO_PKG_VERSION");
+    let build = format!("agent_runtime_build_info{{version=\"{version}\",role=\"worker\",store=\"postgres\"}} 1\n");
+    assert!(shown.contains(at_work) && shown.contains(&build), "{shown}");
 
     worker.signal("TERM");
     worker.until_closed().await;
     assert!(
         metrics(&address).await.contains(at_work),
-        "the metrics end with the last run"
+        "the metrics end before the last run"
     );
+    gate.open(1);
     assert_eq!(api.ended(&run).await["status"], "completed");
-    assert_eq!(worker.end_within(super::binary::PATIENCE).await.code, Some(0));
+    assert_eq!(worker.end_within(PATIENCE).await.code, Some(0));
     api.stop().await;
 }
 
@@ -211,6 +224,6 @@ async fn a_process_that_drains_says_so_and_still_serves() {
     service.run("echo", None, "served on a new connection").await;
     // Another signal ends the delay, after which the grace begins.
     service.signal("TERM");
-    let ended = service.end_within(super::binary::PATIENCE).await;
+    let ended = service.end_within(PATIENCE).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }

@@ -60,6 +60,7 @@ mod start;
 mod stores;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod traces;
 mod transfer;
 #[cfg(target_os = "linux")]
 mod transfer_entries;

@@ -13,13 +13,14 @@ use imports::{ImportGraph, identifier};
 /// may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("metrics", &[]),
+    ("spans", &["metrics"]),
     ("command_queue", &[]),
     ("outbox", &["metrics"]),
     ("retention", &[]),
-    ("run", &["metrics"]),
+    ("run", &["metrics", "spans"]),
     ("api_key", &[]),
-    ("http", &["api_key", "metrics", "run"]),
-    ("config", &["http", "metrics", "outbox", "retention", "run"]),
+    ("http", &["api_key", "metrics", "run", "spans"]),
+    ("config", &["http", "metrics", "outbox", "retention", "run", "spans"]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
 ];
@@ -30,6 +31,10 @@ const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("axum", &["."]),
     ("governor", &["."]),
     ("object_store", &["crates/store"]),
+    ("opentelemetry", &["."]),
+    ("opentelemetry-http", &["."]),
+    ("opentelemetry-otlp", &["."]),
+    ("opentelemetry_sdk", &["."]),
     ("prometheus-client", &["."]),
     ("redis", &["crates/board"]),
     ("reqwest", &["crates/models", "crates/net", "crates/store"]),

@@ -115,6 +115,8 @@ pub struct ProviderInfo {
     pub name: String,
     /// The protocol, as the configuration names it.
     pub kind: &'static str,
+    /// The host and the port of its address; `None` if it has none.
+    pub server: Option<(String, u16)>,
     /// Whether its credentials are there, or it needs none.
     pub has_credentials: bool,
     /// The models that the operator has named; empty for any.

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::stream::{self, BoxStream};
 use tokio::sync::Semaphore;
 
 use super::attempt::Attempt;
@@ -75,10 +75,14 @@ impl<E> Observed<E> {
 }
 
 impl Timed<'_> {
-    fn note<T>(&mut self, row: &Result<T, sqlx::Error>) {
-        if let Err(error) = row {
-            self.outcome = Outcome::of_driver(error);
+    /// Passes a row on. `None` is the end of the rows.
+    fn seen<T>(&mut self, row: Option<Result<T, sqlx::Error>>) -> Option<Result<T, sqlx::Error>> {
+        match &row {
+            Some(Err(error)) => self.outcome = Outcome::of_driver(error),
+            None if self.outcome == Outcome::Abandoned => self.outcome = Outcome::Ok,
+            Some(Ok(_)) | None => (),
         }
+        row
     }
 }
 
@@ -116,10 +120,10 @@ impl<E: Engine> Engine for Observed<E> {
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
         let mut timed = self.begin(statement.operation());
-        // The stream does not say when it ends, so it has succeeded until a row is an error.
-        timed.outcome = Outcome::Ok;
-        let rows = self.engine.fetch(statement);
-        rows.inspect(move |row| timed.note(row)).boxed()
+        let rows = self.engine.fetch(statement).map(Some);
+        // The end of the rows is an item too, so that a stream which is dropped before is not one.
+        let rows = rows.chain(stream::iter([None]));
+        rows.filter_map(move |row| ready(timed.seen(row))).boxed()
     }
 
     async fn fetch_optional(&self, statement: Statement<'_>) -> Result<Option<EngineRow>, sqlx::Error> {

@@ -117,6 +117,7 @@ pub(super) async fn service(
         ids,
         outbox: Arc::default(),
         metrics: None,
+        traces: None,
         supervisor: Supervisor::default(),
         settings: config.runs,
         queue: config.queue,

@@ -136,14 +136,18 @@ pub(super) async fn next_release<E: Engine>(
     thread: Option<&str>,
 ) -> Result<bool, sqlx::Error> {
     let Some(thread) = thread else { return Ok(false) };
-    let statement = "update run_queue set is_held = false
+    let begin = "update run_queue set is_held = false, enqueued_at = (";
+    let statement = ")
         where tenant = $1 and run_id = (
             select run_id from run_queue
             where tenant = $1 and thread = $2 and moves_thread and is_held and not exists (
                 select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
             order by run_id
             limit 1";
-    let mut release = Statement::with(OPERATION, statement, values![tenant, thread]);
+    let mut release = Statement::with(OPERATION, begin, values![tenant, thread]);
+    // From now on it waits for a worker.
+    release.push(E::TIME);
+    release.push(statement);
     // Locks the run, so that a cancelled run that another transaction is ending is not released.
     release.push(E::LOCK);
     release.push(")");

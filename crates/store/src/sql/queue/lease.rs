@@ -27,6 +27,22 @@ const RENEWED_AT_ONCE: usize = 1_000;
 pub(crate) const LEASE: &str = "lease runs";
 const RENEW: &str = "renew leases";
 
+/// The most rows that are read for each figure of the queue.
+const FIGURES_LIMIT: u32 = 10_000;
+
+/// Each figure reads the beginning of an index. The longest wait is that of the runs which come
+/// next.
+const FIGURES: &str = "select
+        (select count(*) from (select 1 from run_queue where leased_until is not null limit $1) leased),
+        (select count(*) from (select 1 from run_queue where leased_until is null limit $1) unleased),
+        count(*), min(enqueued_at)
+    from (
+        select enqueued_at from run_queue
+        where leased_until is null and (not is_held or control = 'cancel')
+        order by level desc, turn, run_id
+        limit $1
+    ) waiting";
+
 #[async_trait]
 impl<E: Engine> LeaseStore for E {
     async fn lease_time(&self) -> Result<Timestamp, StoreError> {
@@ -81,18 +97,12 @@ impl<E: Engine> LeaseStore for E {
     }
 
     async fn queue_figures(&self) -> Result<QueueFigures, StoreError> {
-        let statement = "select count(*) filter (where leased_until is not null),
-                count(*) filter (where leased_until is null and is_held),
-                count(*) filter (where leased_until is null and not is_held),
-                min(enqueued_at) filter (where leased_until is null and not is_held)
-            from run_queue";
-        let row: Option<(i64, i64, i64, Option<StoredTime>)> = Statement::new("read queue figures", statement)
-            .fetch_optional(self)
-            .await?;
-        let (leased, held, waiting, oldest) = row.unwrap_or_default();
+        let select = Statement::with("read queue figures", FIGURES, values![FIGURES_LIMIT]);
+        let row: Option<(i64, i64, i64, Option<StoredTime>)> = select.fetch_optional(self).await?;
+        let (leased, unleased, waiting, oldest) = row.unwrap_or_default();
         Ok(QueueFigures {
             waiting: waiting.unsigned_abs(),
-            held: held.unsigned_abs(),
+            held: (unleased - waiting).max(0).unsigned_abs(),
             leased: leased.unsigned_abs(),
             oldest_waiting: oldest.map(|time| time.0),
         })

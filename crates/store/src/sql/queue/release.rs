@@ -8,9 +8,12 @@ use crate::sql::statement::Statement;
 use agent::record::RunStatus;
 use values::clock::Timestamp;
 
-/// Increments the fence token as well, so that the former lease holder can't write any more.
-const RELEASE: &str = "update run_queue set
-        leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
+/// Increments the fence token as well, so that the former lease holder can't write any more. From
+/// now on the run waits for a worker. Between the texts comes the time of the database.
+const RELEASE: [&str; 2] = [
+    "update run_queue set
+        enqueued_at = (",
+    "), leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
         turn = coalesce((
             select w.turn from run_queue w
             where w.level = run_queue.level and w.leased_until is null
@@ -19,7 +22,8 @@ const RELEASE: &str = "update run_queue set
             limit 1
         ), turn)
     where tenant = $1 and run_id = $2 and fence = $3
-    returning attempts";
+    returning attempts",
+];
 
 const DEFER: &str = "update run_queue set
         leased_until = $4, owner = null, attempts = attempts - 1, fence = fence + 1
@@ -27,8 +31,8 @@ const DEFER: &str = "update run_queue set
     returning attempts";
 
 /// Releases a run. If a time is given, the run can't be leased before it.
-pub(super) async fn lease_release(
-    engine: &impl Engine,
+pub(super) async fn lease_release<E: Engine>(
+    engine: &E,
     key: LeaseKey,
     until: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
@@ -36,7 +40,13 @@ pub(super) async fn lease_release(
     let releasing = engine.transact(operation, move |mut connection| {
         Box::pin(async move {
             let release = match until {
-                None => Statement::new(operation, RELEASE).bind_key(&key),
+                None => {
+                    let [begin, rest] = RELEASE;
+                    let mut release = Statement::new(operation, begin).bind_key(&key);
+                    release.push(E::TIME);
+                    release.push(rest);
+                    release
+                }
                 Some(until) => Statement::new(operation, DEFER).bind_key(&key).bind(StoredTime(until)),
             };
             let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
