@@ -45,6 +45,8 @@ pub struct RunSpans {
     trace_id: TraceId,
     parent: Option<SpanId>,
     run_id: RunId,
+    /// The span of the run's own agent.
+    own_agent: SpanId,
     tenant: TenantId,
     conversation: Option<StringValue>,
     providers: Arc<ProviderSpans>,
@@ -102,6 +104,7 @@ impl RunSpans {
             trace_id,
             parent,
             run_id: run.run_id,
+            own_agent: derived(&[run.run_id.as_uuid().as_bytes(), b"agent"]),
             tenant: tenant.clone(),
             conversation: run.thread.as_ref().map(|thread| thread.to_string().into()),
             providers,
@@ -118,7 +121,7 @@ impl RunSpans {
     /// Returns the spans that end with an event.
     pub fn note(&mut self, event: &RunEventPayload, at: Timestamp) -> Vec<SpanData> {
         let own = Scope {
-            agent: self.id(&[b"agent"]),
+            agent: self.own_agent,
             agent_id: None,
         };
         match event {
