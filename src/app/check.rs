@@ -17,6 +17,7 @@ use super::{derived_settings, require_keys_beyond_loopback};
 use crate::config::{Config, Loaded, Origin};
 use crate::run::agents::ConfiguredAgent;
 use crate::run::refusal::suggestion;
+use crate::spans;
 use board::Board;
 use store::{self, OpenError, Store, StoreError, StoreSettings};
 use values::causes::with_causes;
@@ -45,6 +46,9 @@ pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
             unread.display(),
             file.display()
         )));
+    }
+    if let Err(error) = spans::check(loaded.config.traces) {
+        findings.push(Finding::Error(with_causes(&error)));
     }
     if let Err(error) = check_board(&loaded.config).await {
         findings.push(Finding::Error(with_causes(error.as_ref())));

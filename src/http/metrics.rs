@@ -10,6 +10,7 @@ use tokio::task::spawn_blocking;
 
 use super::codes::ProblemCode;
 use super::host::is_loopback_host;
+use super::parameters::NoParameters;
 use super::problem::Problem;
 use super::state::Api;
 use crate::metrics::{Format, Metrics};
@@ -20,9 +21,13 @@ const OPEN_METRICS: &str = "application/openmetrics-text";
 /// Returns all metrics, as `OpenMetrics` if the header `Accept` names it, and otherwise in the text
 /// format of Prometheus. Only with the setting `metrics.enabled` or `metrics.listen`.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses(
-    (status = 200, description = "The metrics of this process", content_type = "text/plain", body = String),
+    (status = 200, description = "The metrics of this process", content((String = "text/plain"), (String = "application/openmetrics-text"))),
 ), extensions(("x-problems" = json!([ProblemCode::RouteNotFound]))))]
-pub(super) async fn get_metrics(State(api): State<Arc<Api>>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn get_metrics(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    _: NoParameters,
+) -> Result<Response, Problem> {
     let metrics = api.runs.metrics.as_ref().ok_or_else(|| {
         let words = "metrics are off: set `metrics.enabled` or `metrics.listen`";
         Problem::new(ProblemCode::RouteNotFound, words)

@@ -205,6 +205,8 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let request_id = origin.request_id.as_str();
     let trace_id = origin.trace.map(|trace| display(trace.trace_id));
     let span_id = span.as_ref().map(|span| display(span.context.span_id));
+    let caller = span.as_ref().and_then(ServerSpan::linked_trace);
+    let caller_trace_id = caller.map(|caller| display(caller.trace_id));
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
     // Rounded to a microsecond.
     let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
@@ -225,6 +227,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 request_id,
                 trace_id,
                 span_id,
+                caller_trace_id,
                 tenant,
                 key_id,
                 run_id,

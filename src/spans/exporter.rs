@@ -2,20 +2,18 @@
 //! hold is dropped and counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::collector::Collector;
 use crate::metrics::Metrics;
 use net::outgoing::ClientError;
-use values::causes::with_causes;
 
 /// The name of the service, if the standard variables do not set one.
 const SERVICE_NAME: &str = "agent-runtime";
@@ -50,8 +48,6 @@ pub(super) struct Exporter {
     receiver: mpsc::Receiver<SpanData>,
     client: SpanExporter,
     metrics: Option<Arc<Metrics>>,
-    /// Whether the last batch could not be sent.
-    has_failed: AtomicBool,
 }
 
 /// Makes a queue and what sends its spans, as the standard variables say.
@@ -73,7 +69,6 @@ pub(super) fn queue(has_service_name: bool, metrics: Option<Arc<Metrics>>) -> Re
         receiver,
         client,
         metrics,
-        has_failed: AtomicBool::new(false),
     };
     Ok((queue, exporter))
 }
@@ -90,7 +85,18 @@ impl Queue {
 
 impl Exporter {
     /// Sends spans until `ended`, and then those that are left.
-    pub(super) async fn run(mut self, ended: CancellationToken) {
+    pub(super) async fn run(self, ended: CancellationToken) {
+        let is_late = async {
+            ended.cancelled().await;
+            sleep(LAST_SPANS).await;
+        };
+        tokio::select! {
+            () = self.send_all(&ended) => (),
+            () = is_late => tracing::warn!("the last spans could not be sent in time"),
+        }
+    }
+
+    async fn send_all(mut self, ended: &CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH);
         while ended
             .run_until_cancelled(self.receiver.recv_many(&mut batch, BATCH))
@@ -100,47 +106,33 @@ impl Exporter {
             if batch.len() < BATCH {
                 // More spans of the same time soon follow.
                 let _ = ended.run_until_cancelled(sleep(PAUSE)).await;
-                while batch.len() < BATCH
-                    && let Ok(span) = self.receiver.try_recv()
-                {
-                    batch.push(span);
-                }
             }
+            self.fill(&mut batch);
             self.send(std::mem::take(&mut batch)).await;
         }
-        let rest = async {
-            while let Ok(span) = self.receiver.try_recv() {
-                batch.push(span);
-                if batch.len() == BATCH {
-                    self.send(std::mem::take(&mut batch)).await;
-                }
-            }
+        self.fill(&mut batch);
+        while !batch.is_empty() {
             self.send(std::mem::take(&mut batch)).await;
-        };
-        if timeout(LAST_SPANS, rest).await.is_err() {
-            tracing::warn!("the last spans could not be sent in time");
+            self.fill(&mut batch);
+        }
+    }
+
+    /// Adds the spans that wait now.
+    fn fill(&mut self, batch: &mut Vec<SpanData>) {
+        while batch.len() < BATCH
+            && let Ok(span) = self.receiver.try_recv()
+        {
+            batch.push(span);
         }
     }
 
     async fn send(&self, batch: Vec<SpanData>) {
-        if batch.is_empty() {
-            return;
-        }
         let spans = batch.len();
-        let sent = self.client.export(batch).await;
-        let had_failed = self.has_failed.swap(sent.is_err(), Ordering::Relaxed);
-        match sent {
-            Err(error) => {
-                if let Some(metrics) = &self.metrics {
-                    metrics.spans_dropped(spans as u64);
-                }
-                // An outage of the collector is logged once.
-                if !had_failed {
-                    tracing::warn!(error = with_causes(&error), "spans can't be sent");
-                }
-            }
-            Ok(()) if had_failed => tracing::info!("spans can be sent again"),
-            Ok(()) => (),
+        // The collector's client logs why.
+        if self.client.export(batch).await.is_err()
+            && let Some(metrics) = &self.metrics
+        {
+            metrics.spans_dropped(spans as u64);
         }
     }
 }

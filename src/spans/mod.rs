@@ -17,4 +17,4 @@ mod traces;
 
 pub use self::run_spans::{Conversation, ProviderSpans, RunSpans};
 pub use self::settings::TraceSettings;
-pub use self::traces::{RunTrace, ServerSpan, Traces};
+pub use self::traces::{RunTrace, ServerSpan, Traces, check};

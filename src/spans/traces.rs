@@ -53,6 +53,14 @@ pub struct RunTrace {
     spans: Mutex<RunSpans>,
 }
 
+/// Reports whether spans can be sent as the standard variables say.
+pub fn check(settings: TraceSettings) -> Result<(), ExportError> {
+    if settings.has_collector {
+        queue(settings.has_service_name, None)?;
+    }
+    Ok(())
+}
+
 impl Traces {
     /// Makes the traces of a process. Sends nothing yet.
     pub fn new(
@@ -122,7 +130,7 @@ impl Traces {
         }
         let (trace_id, span_id) = ids(&request.context);
         let parent = request.caller.as_ref().filter(|_| request.is_continued).map(ids);
-        let link = request.caller.as_ref().filter(|_| !request.is_continued).map(ids);
+        let link = request.linked_trace().as_ref().map(ids);
         let mut links = SpanLinks::default();
         links.links.extend(link.map(|(trace_id, span_id)| {
             let linked = context(trace_id, span_id, true);
@@ -161,6 +169,13 @@ impl Traces {
             traces: Arc::clone(self),
             spans: Mutex::new(RunSpans::new(run, tenant, request, Arc::clone(&self.providers))),
         })
+    }
+}
+
+impl ServerSpan {
+    /// The trace of the caller, if this span is not in it.
+    pub fn linked_trace(&self) -> Option<TraceContext> {
+        self.caller.filter(|_| !self.is_continued)
     }
 }
 

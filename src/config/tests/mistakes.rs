@@ -363,6 +363,40 @@ fn a_log_filter_names_levels() {
 }
 
 #[test]
+fn a_variable_for_traces_that_would_be_ignored_is_refused() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    for (name, value, expected) in [
+        ("OTEL_TRACES_EXPORTER", "zipkin", "otlp, none"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", "http/protobuf"),
+        ("OTEL_TRACES_SAMPLER", "sometimes", "always_on"),
+        ("OTEL_TRACES_SAMPLER", "jaeger_remote", "always_on"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "milliseconds"),
+    ] {
+        let text = message(from_environment(&[endpoint, (name, value)]));
+        assert!(text.starts_with(&format!("environment {name}: ")), "{text}");
+        assert!(text.contains(expected), "{text}");
+        // They mean nothing without a collector.
+        from_environment(&[(name, value)]).unwrap();
+    }
+    for (ratio, is_valid) in [
+        ("0.5", true),
+        ("1", true),
+        ("2", false),
+        ("NaN", false),
+        ("half", false),
+    ] {
+        let sampler = ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio");
+        let loaded = from_environment(&[endpoint, sampler, ("OTEL_TRACES_SAMPLER_ARG", ratio)]);
+        assert_eq!(loaded.is_ok(), is_valid, "{ratio}");
+    }
+    let of_traces = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf");
+    let of_all = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let loaded = from_environment(&[endpoint, of_traces, of_all]).unwrap();
+    assert!(loaded.config.traces.has_collector);
+}
+
+#[test]
 fn a_broken_file_names_the_line() {
     let text = message(from_file("[http]\nlisten = \"127.0.0.1:80\n"));
     assert!(text.starts_with("app.toml:2: not valid TOML: "), "{text}");

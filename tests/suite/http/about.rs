@@ -50,7 +50,7 @@ async fn without_any_key_the_caller_has_all_scopes() {
         "runs": runs, "light_runs": null, "queued_runs": null, "readers": null, "max_stored_file_bytes": null,
         "requests_per_second": 50, "request_burst": 50,
     });
-    let scopes = json!(["runs:write", "sessions:read", "admin"]);
+    let scopes = json!(["runs:write", "sessions:read", "admin", "metrics"]);
     assert_eq!(
         me,
         json!({"tenant": "default", "requires_key": false, "scopes": scopes, "key": null, "limits": limits})

@@ -84,6 +84,11 @@ async fn a_typo_ends_every_command_with_a_suggestion() {
             &["unexpected argument '--stor-url'", "--store-url"],
         ),
         (&Home::with_file(), &["--config", "nowhere.toml"], &["nowhere.toml"]),
+        (
+            &Home::with_file().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "not an address"),
+            &[],
+            &["OTEL_EXPORTER_OTLP_ENDPOINT"],
+        ),
     ] {
         for command in ["serve", "check-config"] {
             let complaint = home.fail(&[&[command], arguments].concat()).await;

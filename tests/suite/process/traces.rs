@@ -203,14 +203,22 @@ async fn a_caller_that_is_not_trusted_is_linked_and_a_queued_run_is_below_its_re
     }
     let names: Vec<_> = spans.keys().filter(|name| name.contains("readyz")).collect();
     assert!(names.is_empty(), "{names:?}");
-    api.stop().await;
+    // A search for the trace of the caller finds the request, and so the trace of the service.
+    let log = api.stop().await.stderr;
+    let ids = (hex(&request.trace_id), hex(&request.span_id));
+    let line = format!("trace_id={} span_id={} caller_trace_id={TRACE_ID}", ids.0, ids.1);
+    assert!(log.contains(&line), "{log}");
     worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_standard_variables_turn_recording_off() {
     let (collector, mock) = (Collector::start().await, model().await);
-    for (variable, value) in [("OTEL_TRACES_SAMPLER", "always_off"), ("OTEL_SDK_DISABLED", "true")] {
+    for (variable, value) in [
+        ("OTEL_TRACES_SAMPLER", "always_off"),
+        ("OTEL_TRACES_EXPORTER", "none"),
+        ("OTEL_SDK_DISABLED", "true"),
+    ] {
         let home = home(Home::with_file(), &mock, &collector.address).variable(variable, value);
         let service = Service::start(&home).await;
         assert_eq!(work(&service, "sync").await["status"], "completed");
@@ -235,5 +243,6 @@ async fn a_collector_that_is_away_delays_nothing_and_its_lost_spans_are_counted(
     })
     .await;
     let log = service.stop().await.stderr;
-    assert_eq!(log.matches("spans can't be sent").count(), 1, "{log}");
+    assert_eq!(log.matches("the collector does not take spans").count(), 1, "{log}");
+    assert!(log.contains(&format!("host=\"{}\"", nobody.address())), "{log}");
 }

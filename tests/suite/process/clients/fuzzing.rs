@@ -16,11 +16,13 @@ use crate::process::service::Service;
 async fn schemathesis_finds_no_response_that_the_description_lacks() {
     let Some(python) = python() else { return };
     let home = Home::with_file();
-    let scopes = ["runs:write", "sessions:read", "admin"].map(|scope| ["--scope", scope]);
+    let scopes = ["runs:write", "sessions:read", "admin", "metrics"].map(|scope| ["--scope", scope]);
     let command = [&["keys", "create", "--tenant", "main"], scopes.as_flattened()].concat();
     let printed = home.succeed(&command).await;
     let key = printed.lines().next().unwrap();
-    let service = Service::start(&home).await.with_key(key);
+    let service = Service::start_with(&home, &["--set", "metrics.enabled=true"])
+        .await
+        .with_key(key);
     let document = write_description(&home, &service).await;
     let mut description: Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
     // This stream never ends.
