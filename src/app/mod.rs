@@ -239,7 +239,9 @@ pub fn agent_directory(
 /// could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
-    if has_keys || listen.ip().is_loopback() || config.http.is_exposed {
+    // Then requests without credentials are refused.
+    let has_clients = !config.tls.clients.is_empty();
+    if has_keys || has_clients || listen.ip().is_loopback() || config.http.is_exposed {
         return Ok(());
     }
     bail!(
