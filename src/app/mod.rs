@@ -239,9 +239,7 @@ pub fn agent_directory(
 /// could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
-    // Then requests without credentials are refused.
-    let has_clients = !config.tls.clients.is_empty();
-    if has_keys || has_clients || listen.ip().is_loopback() || config.http.is_exposed {
+    if has_keys || listen.ip().is_loopback() || config.http.is_exposed {
         return Ok(());
     }
     bail!(

@@ -33,7 +33,6 @@ mod providers;
 mod runs;
 mod sandbox;
 mod store;
-mod tls;
 mod tools;
 mod traces;
 
@@ -63,7 +62,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use self::sections::Sections;
-use crate::http::{ConsoleSettings, DrainSettings, HttpLimits, McpAccess, OpenAiAccess, TlsSettings};
+use crate::http::{ConsoleSettings, DrainSettings, HttpLimits, McpAccess, OpenAiAccess};
 use crate::metrics::MetricsSettings;
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
@@ -87,8 +86,6 @@ use workspace::WorkspaceLimits;
 pub struct Config {
     /// `[http]`
     pub http: HttpLimits,
-    /// `[http.tls]`
-    pub tls: TlsSettings,
     /// `[http.mcp]`
     pub mcp_access: McpAccess,
     /// The key of request states that `[http.mcp]` names.
@@ -174,7 +171,6 @@ impl Config {
         let providers = providers::read(sections)?;
         Ok(Self {
             http: sections.read("http")?,
-            tls: tls::read(sections)?,
             mcp_access: sections.read("http.mcp")?,
             mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,
             console: sections.read("console")?,

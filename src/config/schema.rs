@@ -18,10 +18,9 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 10] = [
+const NAMED: [&[&str]; 9] = [
     &["capabilities"],
     &["context_windows"],
-    &["http", "tls", "clients"],
     &["limits", "tenants"],
     &["prices"],
     &["providers"],

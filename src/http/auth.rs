@@ -1,6 +1,5 @@
 //! Authentication: an API key determines the tenant and the scopes. A browser that has logged in to
-//! the console sends a cookie in place of its key. A client certificate that the configuration
-//! names stands for a request without any of them. `host.rs` protects a service without keys.
+//! the console sends a cookie in place of its key. `host.rs` protects a service without keys.
 
 use std::sync::Arc;
 
@@ -15,13 +14,12 @@ use super::codes::ProblemCode;
 use super::cookie::{check_own_page, session_hash};
 use super::face_errors::is_of_page;
 use super::headers::single;
-use super::host::{check_anonymous, check_origin};
+use super::host::check_anonymous;
 use super::lookups::REFRESH_TIMEOUT;
 use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
-use super::tls_settings::CertifiedCaller;
 use crate::run::RequestOrigin;
 use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
@@ -43,8 +41,6 @@ pub(super) struct Call {
     key: Option<Arc<ApiKeyRecord>>,
     /// The session of the console, if its cookie stands for the key.
     session: Option<Arc<ConsoleSession>>,
-    /// The owner of the client certificate, if it stands for a key.
-    certified: Option<CertifiedCaller>,
 }
 
 impl Call {
@@ -69,35 +65,22 @@ impl Call {
         }
         Ok(match &self.key {
             Some(key) => api.keys.key(key.secret_hash).await?.is_some(),
-            // The connection has checked the certificate, and the configuration stays.
-            None if self.certified.is_some() => true,
             None => !api.keys.is_key_needed().await?,
         })
     }
 
     /// Returns whether the caller may administer the tenant. Every caller may while no key exists.
     pub(super) fn is_administrator(&self) -> bool {
-        self.granted().is_none_or(|scopes| scopes.contains(&Scope::Admin))
+        self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
     }
 
-    /// Returns the scopes of the credentials; `None` if the request needs no credentials.
-    fn granted(&self) -> Option<&[Scope]> {
-        let certified = self.certified.as_ref().map(|caller| &caller.client().scopes);
-        let scopes = self.key.as_ref().map(|key| &key.scopes).or(certified);
-        scopes.map(Vec::as_slice)
-    }
-
-    /// Refuses the request if its credentials lack the scope.
+    /// Refuses the request if its API key lacks the scope.
     pub(super) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
-        if self.granted().is_none_or(|scopes| scope.is_granted(scopes)) {
+        let allowed = |key: &Arc<ApiKeyRecord>| scope.is_granted(&key.scopes);
+        if self.key.as_ref().is_none_or(allowed) {
             Ok(())
         } else {
-            let credentials = if self.key.is_some() {
-                "API key"
-            } else {
-                "client certificate"
-            };
-            let words = format!("the {credentials} lacks the scope {}", scope.as_str());
+            let words = format!("the API key lacks the scope {}", scope.as_str());
             Err(Problem::new(ProblemCode::MissingScope, words))
         }
     }
@@ -124,17 +107,7 @@ impl Call {
         scopes.filter(|scope| self.check_scope(*scope).is_ok())
     }
 
-    /// Returns whether requests such as this one need credentials.
-    pub(super) fn needs_credentials(&self) -> bool {
-        self.granted().is_some()
-    }
-
-    /// Returns the name in the client certificate, if that identifies the caller.
-    pub(super) fn certified_name(&self) -> Option<&str> {
-        self.certified.as_ref().map(CertifiedCaller::name)
-    }
-
-    /// Returns the API key; `None` if the caller has none.
+    /// Returns the API key; `None` while no key exists.
     pub(super) fn key(&self) -> Option<&ApiKeyRecord> {
         self.key.as_deref()
     }
@@ -166,25 +139,14 @@ pub(super) async fn require_scope(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let certified = request.extensions_mut().remove::<CertifiedCaller>();
-    let credentials = authorize(&api, request.method(), request.uri(), request.headers(), certified).await?;
-    let Credentials {
-        key,
-        session,
-        certified,
-    } = credentials;
-    let tenant = match (&key, &certified) {
-        (Some(key), _) => key.tenant.clone(),
-        (None, Some(caller)) => caller.client().tenant.clone(),
-        (None, None) => TenantId::anonymous(),
-    };
+    let Credentials { key, session } = authorize(&api, request.method(), request.uri(), request.headers()).await?;
+    let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
     let call = Call {
         api,
         tenant,
         origin: request.extensions().get::<RequestOrigin>().cloned(),
         key,
         session,
-        certified,
     };
     if let Some(scope) = scope {
         call.check_scope(scope)?;
@@ -196,24 +158,17 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// The credentials of a request: an API key, a session of the console with its key, a client
-/// certificate, or none while no key is needed.
+/// The credentials of a request: an API key, none while no key is needed, or a session of the
+/// console with its key.
 #[derive(Debug, Default)]
 struct Credentials {
     key: Option<Arc<ApiKeyRecord>>,
     session: Option<Arc<ConsoleSession>>,
-    certified: Option<CertifiedCaller>,
 }
 
-/// Returns the credentials of the request. A client certificate counts if there are no others. The
-/// clients of OpenAI always send a key, so an unknown one is accepted there while no key is needed.
-async fn authorize(
-    api: &Api,
-    method: &Method,
-    target: &Uri,
-    headers: &HeaderMap,
-    certified: Option<CertifiedCaller>,
-) -> Result<Credentials, Problem> {
+/// Returns the credentials of the request. The clients of OpenAI always send a key, so an unknown
+/// one is accepted there while no key is needed.
+async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap) -> Result<Credentials, Problem> {
     let given = given_secret(headers);
     let secret = given.as_ref().ok().copied().flatten();
     if let Some(secret) = secret
@@ -221,7 +176,7 @@ async fn authorize(
     {
         return Ok(Credentials {
             key: Some(key),
-            ..Credentials::default()
+            session: None,
         });
     }
     let may_log_in = matches!(given, Ok(None)) && takes_cookie(target.path());
@@ -230,15 +185,6 @@ async fn authorize(
         return Ok(Credentials {
             key: Some(key),
             session: Some(session),
-            certified: None,
-        });
-    }
-    if certified.is_some() && matches!(given, Ok(None)) {
-        // A browser sends its certificate with the requests of any page.
-        check_origin(headers, &api.limits)?;
-        return Ok(Credentials {
-            certified,
-            ..Credentials::default()
         });
     }
     let may_be_anonymous = is_openai_path(target.path()) || matches!(given, Ok(None));

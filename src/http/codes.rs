@@ -51,7 +51,7 @@ codes! {
          repeated or no host. The service closes the connection. If it could not read the request at all, `instance` \
          is `/`, and the log has the route `unread`.",
         "Send HTTP/1.1 with an HTTP library, and percent-encode parameters, as `curl -G --data-urlencode` does. The \
-         service supports TLS and HTTP/2 only with `[http.tls]`, and then no plain HTTP.";
+         service supports neither HTTP/2 nor TLS; a proxy in front of it can.";
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON",
         "The body is not JSON. `detail` names the line and the column at which the parser stopped. A number that no \
          64-bit float can hold, for example `1e999`, is malformed, too.",

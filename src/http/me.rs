@@ -19,13 +19,13 @@ use values::usage::Cost;
 pub(super) struct Caller {
     /// The tenant whose data the caller reads and writes.
     tenant: String,
-    /// Whether requests need credentials. They do once a first API key was made.
+    /// Whether requests need an API key. They do once a first key was made.
     requires_key: bool,
     /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
     /// includes those before it.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
-    /// The API key; null for a client certificate, and as long as no key exists.
+    /// The API key; null as long as no key exists.
     key: Option<CallerKey>,
     /// The limits of the tenant.
     limits: CallerLimits,
@@ -96,7 +96,7 @@ impl From<Call> for Caller {
         let limits = call.api.runs.limits.of(&call.tenant);
         Self {
             tenant: call.tenant.to_string(),
-            requires_key: call.needs_credentials(),
+            requires_key: call.key().is_some(),
             scopes: call.scopes().map(Scope::as_str).collect(),
             key: call.key().map(CallerKey::from),
             limits: CallerLimits::from(&**limits),

@@ -32,7 +32,6 @@ mod threads;
 mod faces;
 
 mod auth;
-mod certificate;
 mod guards;
 mod host;
 mod key_cache;
@@ -40,7 +39,6 @@ mod observe;
 mod pretty;
 mod readiness;
 mod state;
-mod tls;
 
 mod chat_history;
 mod chat_start;
@@ -76,7 +74,6 @@ mod mcp_settings;
 mod metadata_filter;
 mod openai_errors;
 mod openai_settings;
-mod pace;
 mod paging;
 mod parameters;
 mod problem;
@@ -84,8 +81,6 @@ mod problem_groups;
 mod queue_reading;
 mod recent_frames;
 mod refusal;
-mod streams;
-mod tls_settings;
 mod unparsed;
 
 pub use self::agents::AgentView;
@@ -102,5 +97,3 @@ pub use self::server::serve;
 pub use self::sessions::compare::SessionDiff;
 pub use self::sessions::files::view::FileEntry;
 pub use self::sessions::view::SessionView;
-pub use self::tls::{Reload, Tls, TlsError};
-pub use self::tls_settings::{TlsClient, TlsSettings, TlsVersion};

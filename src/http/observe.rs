@@ -213,7 +213,6 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let call = response.extensions().get::<Call>();
     let tenant = call.map(|call| call.tenant.as_str());
     let key_id = call.and_then(Call::key_id).map(display);
-    let client = call.and_then(Call::certified_name);
     let run_id = response.extensions().get::<StartedRun>();
     let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
@@ -231,7 +230,6 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 caller_trace_id,
                 tenant,
                 key_id,
-                client,
                 run_id,
                 code,
                 cause,

@@ -30,9 +30,7 @@ impl Binding {
     /// Binds to the caller and to a call of a tool.
     pub(super) fn new(server: &McpServer, tool: &str, arguments: Option<&Object>) -> Result<Self, ErrorData> {
         let call = &server.call;
-        let key_id = call.key_id().map(|id| id.to_string());
-        let caller = key_id.or_else(|| call.certified_name().map(str::to_owned));
-        let bound = json!([call.tenant.as_str(), caller, tool, arguments]);
+        let bound = json!([call.tenant.as_str(), call.key_id(), tool, arguments]);
         let bytes = canonical_bytes(&bound).map_err(|error| ErrorData::from(Problem::internal(error)))?;
         Ok(Self(bytes))
     }
