@@ -144,7 +144,6 @@ fn context(parent: Option<&Arc<Bundle>>) -> ContextState {
     ContextState {
         stored,
         metadata: Object::new(),
-        created_by: None,
         execution_count: parent.map_or(0, |parent| parent.head.execution_count) + 1,
         updated_at: now,
     }

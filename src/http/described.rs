@@ -45,7 +45,6 @@ const ALWAYS: &[Code] = &[
 const WITH_SCOPE: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
-    Code::InvalidToken,
     Code::MissingScope,
     Code::HostNotAllowed,
     Code::OriginNotAllowed,
@@ -58,7 +57,6 @@ const WITH_SCOPE: &[Code] = &[
     Code::NulCharacter,
     Code::RateLimited,
     Code::StoreUnavailable,
-    Code::TokenKeysUnavailable,
 ];
 /// Problems of routes that accept a body of any type.
 const WITH_BYTES: &[Code] = &[

@@ -19,7 +19,6 @@ use super::retention::RetentionStore;
 use super::runs::{RunReader, RunWriter};
 use super::sessions::{SessionReader, SessionWriter};
 use super::threads::ThreadStore;
-use super::token_revocations::TokenRevocationStore;
 
 /// Everything that a backend does.
 pub trait Store:
@@ -39,7 +38,6 @@ pub trait Store:
     + AgentStore
     + KeyStore
     + ConsoleSessionStore
-    + TokenRevocationStore
     + StoreHealth
 {
 }
@@ -61,7 +59,6 @@ impl<T> Store for T where
         + AgentStore
         + KeyStore
         + ConsoleSessionStore
-        + TokenRevocationStore
         + StoreHealth
 {
 }

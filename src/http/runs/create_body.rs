@@ -237,7 +237,6 @@ impl CreateRun {
             reader_grace,
             idempotency: key,
             limits: key_limits,
-            created_by: None,
             origin: None,
         })
     }

@@ -11,9 +11,8 @@ use tools::mcp::McpDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-const SECTIONS: [&str; 20] = [
+const SECTIONS: [&str; 19] = [
     "http",
-    "auth",
     "console",
     "store",
     "board",

@@ -67,5 +67,4 @@ mod sessions;
 mod thread_details;
 mod thread_files;
 mod threads;
-mod tokens;
 mod unparsed;

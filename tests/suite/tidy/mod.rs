@@ -19,12 +19,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("retention", &[]),
     ("run", &["metrics", "spans"]),
     ("api_key", &[]),
-    ("tokens", &[]),
-    ("http", &["api_key", "metrics", "run", "spans", "tokens"]),
-    (
-        "config",
-        &["http", "metrics", "outbox", "retention", "run", "spans", "tokens"],
-    ),
+    ("http", &["api_key", "metrics", "run", "spans"]),
+    ("config", &["http", "metrics", "outbox", "retention", "run", "spans"]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
 ];

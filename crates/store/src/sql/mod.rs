@@ -39,7 +39,6 @@ mod queue;
 mod retention;
 mod runs;
 mod threads;
-mod token_revocations;
 mod waiting;
 
 mod schema;

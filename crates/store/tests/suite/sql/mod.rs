@@ -22,7 +22,6 @@ mod runs;
 mod sessions;
 mod thread_details;
 mod threads;
-mod token_revocations;
 mod verify;
 mod verify_trees;
 mod waiting;
