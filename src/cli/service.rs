@@ -18,7 +18,7 @@ use url::form_urlencoded;
 use super::output::plain;
 use net::outgoing::{
     AddressRules, ClientSettings, HeaderMap, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest,
-    OutgoingResponse, PrivateAddresses, RuleKeys, SystemResolver, within,
+    OutgoingResponse, SystemResolver, within,
 };
 use values::causes::with_causes;
 
@@ -118,16 +118,11 @@ impl Service {
             address: plain(address),
             reason: reason.to_string(),
         };
-        let rules = AddressRules {
-            allow_http: true,
-            private: PrivateAddresses::All,
-            ..AddressRules::public(RuleKeys::default())
-        };
         let settings = ClientSettings {
             connect_timeout: CONNECT_TIMEOUT,
             decompress: true,
         };
-        let client = OutgoingClient::new(rules, settings, Arc::new(SystemResolver));
+        let client = OutgoingClient::new(AddressRules::of_operator(), settings, Arc::new(SystemResolver));
         let client = client.map_err(|error| fault(&with_causes(&error)))?;
         let url = client.target(address).map_err(|error| fault(&error))?.url().clone();
         if url.query().is_some() || url.fragment().is_some() {

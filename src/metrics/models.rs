@@ -14,8 +14,8 @@ use super::Metrics;
 use super::names::{ByName, OTHER};
 use super::registration::Registration;
 use agent::ports::{
-    Model, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest, ModelStream,
-    ProviderInfo, StructuredOutput,
+    Model, ModelCatalog, ModelError, ModelEvent, ModelLookupError, ModelRequest, ModelStream, ProviderInfo,
+    StructuredOutput,
 };
 use values::model_ref::ModelRef;
 use values::usage::{Price, PriceTable, Usage};
@@ -282,7 +282,7 @@ impl Seen {
             Ok(ModelEvent::AttemptFailed { usage, class }) => {
                 self.usage = self.usage + *usage;
                 self.attempt_usage = Usage::NOTHING;
-                self.failed.push(outcome(*class));
+                self.failed.push(class.as_str());
                 self.is_in_attempt = false;
             }
             Ok(ModelEvent::AttemptBegun) => self.is_in_attempt = true,
@@ -300,7 +300,7 @@ impl Seen {
                 let began = self.began;
                 self.first.get_or_insert_with(|| began.elapsed());
             }
-            Err(error) => self.outcome = outcome(error.class),
+            Err(error) => self.outcome = error.class.as_str(),
         }
     }
 }
@@ -330,21 +330,5 @@ impl Drop for Seen {
                 .get_or_create(&model.name.with(self.outcome))
                 .observe(duration);
         }
-    }
-}
-
-fn outcome(class: ModelErrorClass) -> &'static str {
-    match class {
-        ModelErrorClass::Auth => "auth",
-        ModelErrorClass::RateLimit => "rate_limit",
-        ModelErrorClass::Overload => "overload",
-        ModelErrorClass::Context => "context",
-        ModelErrorClass::Invalid => "invalid",
-        ModelErrorClass::Policy => "policy",
-        ModelErrorClass::Server => "server",
-        ModelErrorClass::Network => "network",
-        ModelErrorClass::Timeout => "timeout",
-        ModelErrorClass::Truncated => "truncated",
-        ModelErrorClass::Protocol => "protocol",
     }
 }

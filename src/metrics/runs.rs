@@ -249,11 +249,7 @@ impl RunMetrics {
         let outcome = match verdict {
             ToolVerdict::Executed if *is_error => "error",
             ToolVerdict::Executed => OK,
-            ToolVerdict::Blocked => "blocked",
-            ToolVerdict::Denied => "denied",
-            ToolVerdict::Expired => "expired",
-            ToolVerdict::Supplied => "supplied",
-            ToolVerdict::Unknown => "unknown",
+            other => other.as_str(),
         };
         if *verdict == ToolVerdict::Executed {
             tool.duration.observe(seconds(TimeDelta::milliseconds(*duration_ms)));

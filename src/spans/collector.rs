@@ -11,8 +11,8 @@ use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use parking_lot::Mutex;
 
 use net::outgoing::{
-    AddressRules, ClientError, ClientSettings, HeaderMap, Method, OutgoingClient, OutgoingRequest, PrivateAddresses,
-    RuleKeys, SystemResolver, within,
+    AddressRules, ClientError, ClientSettings, HeaderMap, Method, OutgoingClient, OutgoingRequest, SystemResolver,
+    within,
 };
 use values::causes::with_causes;
 
@@ -32,16 +32,11 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new() -> Result<Self, ClientError> {
-        let rules = AddressRules {
-            allow_http: true,
-            private: PrivateAddresses::All,
-            ..AddressRules::public(RuleKeys::default())
-        };
         let settings = ClientSettings {
             connect_timeout: CONNECT_TIMEOUT,
             decompress: false,
         };
-        let client = OutgoingClient::new(rules, settings, Arc::new(SystemResolver))?;
+        let client = OutgoingClient::new(AddressRules::of_operator(), settings, Arc::new(SystemResolver))?;
         let took = Mutex::default();
         Ok(Self { client, took })
     }

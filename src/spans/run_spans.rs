@@ -224,7 +224,8 @@ impl RunSpans {
         span.set(genai::TOOL_NAME, Some(name.clone()));
         span.set(genai::TOOL_CALL_ID, Some(call_id.clone()));
         span.set(genai::TOOL_TYPE, Some("function"));
-        span.set(genai::VERDICT, verdict_name(*verdict));
+        let is_usual = matches!(verdict, ToolVerdict::Executed | ToolVerdict::Unknown);
+        span.set(genai::VERDICT, (!is_usual).then(|| verdict.as_str()));
         span.error = is_error.then(|| "tool_error".to_owned());
         vec![span.finish()]
     }
@@ -380,16 +381,6 @@ impl RunSpans {
 fn set_usage(span: &mut SpanDraft, usage: &Usage) {
     span.set(genai::INPUT_TOKENS, Some(int(usage.input_tokens)));
     span.set(genai::OUTPUT_TOKENS, Some(int(usage.output_tokens)));
-}
-
-fn verdict_name(verdict: ToolVerdict) -> Option<&'static str> {
-    match verdict {
-        ToolVerdict::Executed | ToolVerdict::Unknown => None,
-        ToolVerdict::Blocked => Some("blocked"),
-        ToolVerdict::Denied => Some("denied"),
-        ToolVerdict::Expired => Some("expired"),
-        ToolVerdict::Supplied => Some("supplied"),
-    }
 }
 
 fn int(number: u64) -> i64 {

@@ -203,8 +203,9 @@ pub enum ModelEvent {
 }
 
 /// The kind of failure of a model call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ModelErrorClass {
     /// The key is missing, wrong or not allowed.
     Auth,
@@ -231,6 +232,11 @@ pub enum ModelErrorClass {
 }
 
 impl ModelErrorClass {
+    /// Returns the name, as JSON has it.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// Returns the stable code that callers see.
     pub fn code(self) -> &'static str {
         self.run_error().as_str()

@@ -46,8 +46,11 @@ pub struct ToolExecution {
 }
 
 /// The maker of the result of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ToolVerdict {
     /// The tool.
     #[default]
@@ -63,6 +66,13 @@ pub enum ToolVerdict {
     /// A verdict that this version does not know.
     #[serde(other)]
     Unknown,
+}
+
+impl ToolVerdict {
+    /// Returns the name that JSON and storage use.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The effects of a call besides its result.

@@ -77,6 +77,15 @@ impl AddressRules {
         }
     }
 
+    /// Makes rules for addresses that the operator chooses: `http` too, and private ones.
+    pub fn of_operator() -> Self {
+        Self {
+            allow_http: true,
+            private: PrivateAddresses::All,
+            ..Self::public(RuleKeys::default())
+        }
+    }
+
     /// Returns whether the client may connect to the address.
     pub(super) fn permits_address(&self, address: IpAddr) -> bool {
         is_public(address)
