@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,7 +23,7 @@ use net::outgoing::{HeaderMap, HeaderValue, Method, OutgoingResponse};
 use values::ids::RunId;
 
 /// How many times in a row the command connects again without reading a new event.
-const TRIES: u32 = 8;
+const TRIES: usize = 8;
 /// The pauses before these tries: they double, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -36,8 +37,8 @@ pub(super) struct Remote<'a> {
     run_id: Option<RunId>,
     /// The number of the last event.
     sequence: u64,
-    /// The tries since that event.
-    tries: u32,
+    /// The pauses before further tries to connect; `None` if none was made since that event.
+    pauses: Option<ExponentialBackoff>,
 }
 
 /// An event of a run.
@@ -72,7 +73,7 @@ impl<'a> Remote<'a> {
             service,
             run_id: None,
             sequence: 0,
-            tries: 0,
+            pauses: None,
         }
     }
 
@@ -100,7 +101,7 @@ impl<'a> Remote<'a> {
         self.run_id = Some(event.run_id);
         if let Some(sequence) = event.sequence {
             self.sequence = sequence;
-            self.tries = 0;
+            self.pauses = None;
         }
         match &*event.kind {
             "message.delta" => {
@@ -128,12 +129,11 @@ impl<'a> Remote<'a> {
         let Some(run_id) = self.run_id else {
             return Err(broken.context("the run may have begun, and its id is not known"));
         };
-        if self.tries == 0 {
+        if self.pauses.is_none() {
             print_note("the stream of the run broke: connecting again")?;
         }
-        while self.tries < TRIES {
-            sleep((FIRST_PAUSE * 2_u32.pow(self.tries)).min(LONGEST_PAUSE)).await;
-            self.tries += 1;
+        while let Some(pause) = self.pauses.get_or_insert_with(pauses).next() {
+            sleep(pause).await;
             let mut headers = HeaderMap::new();
             headers.insert("last-event-id", HeaderValue::from(self.sequence));
             let path = format!("/v1/runs/{run_id}/events");
@@ -161,7 +161,7 @@ impl<'a> Remote<'a> {
 
 impl Runner for Remote<'_> {
     async fn follow(&mut self, turn: &Turn<'_>, shown: &mut Shown) -> anyhow::Result<Ended> {
-        (self.run_id, self.sequence, self.tries) = (None, 0, 0);
+        (self.run_id, self.sequence, self.pauses) = (None, 0, None);
         let (path, body) = turn.body();
         let body = Some(body.to_string());
         let mut response = self.service.send(Method::POST, &path, body, HeaderMap::new()).await?;
@@ -194,4 +194,12 @@ impl Runner for Remote<'_> {
         }
         stopped.ok()
     }
+}
+
+fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LONGEST_PAUSE)
+        .with_max_times(TRIES)
+        .build()
 }

@@ -125,7 +125,7 @@ pub struct RunRequest {
 pub struct RequestOrigin {
     /// The id of the request.
     pub request_id: String,
-    /// The trace of the caller.
+    /// Its position in the trace that it belongs to: one of the service or of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
 }
