@@ -13,6 +13,8 @@ pub mod retention;
 pub mod run;
 
 pub mod api_key;
+pub mod tokens;
+
 pub mod http;
 
 pub mod config;

@@ -173,6 +173,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         event_count: 12,
         error: None,
         metadata: Object::new(),
+        created_by: None,
         created_at: now,
         started_at: Some(now),
         completed_at: Some(now),

@@ -182,6 +182,8 @@ create table runs (
     stop_reason text,
     error text,
     metadata text not null,
+    -- Who started it, as JSON. Null if no API key existed.
+    created_by text,
     output blob not null,
     steps blob not null,
     primary key (tenant, run_id)
@@ -403,6 +405,15 @@ create table console_sessions (
 ) strict, without rowid;
 create index console_sessions_by_key on console_sessions (key_id, created_at);
 create index console_sessions_by_expiry on console_sessions (expires_at);
+
+-- Tokens of identity providers that are refused: those of a subject that were issued before a time.
+-- A revocation is removed once no such token can be valid any more.
+create table token_revocations (
+    issued_before integer not null,
+    issuer text not null,
+    subject text not null,
+    primary key (issuer, subject)
+) strict, without rowid;
 
 -- Files of workspaces by their hash: files, chunks of large files, and directories. They are written
 -- before the session that refers to them. A content that no session and no journal refers to is

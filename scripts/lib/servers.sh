@@ -34,6 +34,8 @@ readonly SERVERS_PGBOUNCER_SHA256=da72a3aba13072876d055a3e58dd4aba4a5de4ed6148e7
 readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
 # Clients of OpenAI's API.
 readonly SERVERS_OPENAI_CLIENTS=$SERVERS_ROOT/tests/openai-clients
+# An identity provider.
+readonly SERVERS_OIDC=$SERVERS_ROOT/tests/oidc
 # Checks of the console, and of pages of others.
 readonly SERVERS_CONSOLE_CHECKS=$SERVERS_ROOT/tests/console
 readonly SERVERS_FACE_CHECKS=$SERVERS_ROOT/tests/faces
@@ -193,6 +195,9 @@ servers_prepare_node() {
     fi
     if servers_install_node_libraries "$SERVERS_OPENAI_CLIENTS" "$target/test-openai-clients-node"; then
         export AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE=$target/test-openai-clients-node/node_modules
+    fi
+    if servers_install_node_libraries "$SERVERS_OIDC" "$target/test-oidc"; then
+        export AGENT_RUNTIME_TEST_OIDC_NODE=$target/test-oidc/node_modules
     fi
     servers_prepare_console
     if servers_install_node_libraries "$SERVERS_FACE_CHECKS" "$target/faces"; then

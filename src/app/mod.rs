@@ -32,10 +32,13 @@ use crate::metrics::Metrics;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::agents::AgentDirectory;
+use crate::run::settings::ProcessRole;
 use crate::run::{ProcessState, RunContext, process};
 use crate::spans::{ProviderSpans, Traces};
+use crate::tokens::{Fetch, HttpFetch, Tokens};
 use agent::ports::ModelCatalog;
 use board::Board;
+use net::outgoing::SystemResolver;
 use store::{self, Sessions, Store, StoreSettings};
 use tasks::supervision::Supervisor;
 use tools::Commands;
@@ -57,6 +60,8 @@ pub struct App {
     pub runs_commands_here: bool,
     /// The MCP servers that agents list.
     pub servers: Arc<McpServers>,
+    /// `None` if the configuration has no identity provider, or if the process serves only probes.
+    pub tokens: Option<Arc<Tokens>>,
     /// `None` if `/mcp` is not served.
     pub mcp: Option<Arc<McpSettings>>,
     /// How the routes for OpenAI's clients work.
@@ -144,6 +149,7 @@ impl App {
             commands,
             runs_commands_here: config.sandbox.backend == Backend::Local,
             servers,
+            tokens: tokens(config)?,
             mcp: derived_settings::mcp(config)?.map(Arc::new),
             openai: Arc::new(derived_settings::openai(config)?),
             background,
@@ -155,6 +161,13 @@ impl App {
     /// outbox, sweeps expired data, and receives control messages for its runs.
     pub fn begin(&self) {
         process::begin(&self.runs);
+        if let Some(tokens) = &self.tokens {
+            let (tokens, clock, stop) = (Arc::clone(tokens), Arc::clone(&self.runs.clock), self.stop.clone());
+            let refreshing = move || Arc::clone(&tokens).refresh(Arc::clone(&clock), stop.child_token());
+            let supervisor = self.runs.supervisor.clone();
+            self.background
+                .spawn(supervisor.keep("read the keys of token issuers", refreshing));
+        }
         if !process::takes_runs(&self.runs) {
             return;
         }
@@ -183,6 +196,15 @@ impl App {
             tracing::warn!("the connections to the board and the store did not close in time");
         }
     }
+}
+
+/// Makes the verifier of tokens; `None` if the process needs none.
+fn tokens(config: &Config) -> anyhow::Result<Option<Arc<Tokens>>> {
+    if config.tokens.issuers.is_empty() || config.queue.role == ProcessRole::Worker {
+        return Ok(None);
+    }
+    let fetch: Arc<dyn Fetch> = Arc::new(HttpFetch::new(Arc::new(SystemResolver))?);
+    Ok(Some(Arc::new(Tokens::new(config.tokens.clone(), &fetch))))
 }
 
 /// Makes the traces of the process; `None` if the standard variables name no collector.
@@ -235,11 +257,11 @@ pub fn agent_directory(
     Ingredients::make(config, extensions, Some(store), None)?.usable_directory(store, config)
 }
 
-/// Refuses to listen beyond this machine without any API key, since everybody who reaches the port
-/// could run agents.
+/// Refuses to listen beyond this machine without any API key and any identity provider, since
+/// everybody who reaches the port could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
-    if has_keys || listen.ip().is_loopback() || config.http.is_exposed {
+    if has_keys || !config.tokens.issuers.is_empty() || listen.ip().is_loopback() || config.http.is_exposed {
         return Ok(());
     }
     bail!(

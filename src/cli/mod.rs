@@ -20,6 +20,7 @@ mod source;
 mod store;
 mod tenants;
 mod threads;
+mod tokens;
 mod transfer;
 mod worker;
 
@@ -76,6 +77,9 @@ enum Command {
     /// Manages API keys.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Manages tokens of identity providers.
+    #[command(subcommand)]
+    Tokens(tokens::TokensCommand),
     /// Removes expired data, by the configured rules.
     Gc(gc::GcArgs),
     /// Removes tenants.
@@ -142,6 +146,7 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<ExitCode> {
         Command::Gc(args) => block_on(gc::collect(args))?,
         Command::Tenants(command) => block_on(tenants::manage(command))?,
         Command::Keys(command) => block_on(keys::manage(command))?,
+        Command::Tokens(command) => block_on(tokens::manage(command))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -238,6 +243,7 @@ mod tests {
             ("keys create", &[STORE, create, limits]),
             ("keys list", &[STORE, &["json"]]),
             ("keys revoke", &[STORE]),
+            ("tokens revoke", &[STORE, &["issuer", "sub", "before"]]),
             ("gc", &[STORE, &["dry-run", "json"]]),
             ("tenants delete", &[STORE, &["yes"]]),
             ("check-config", &[STORE]),

@@ -61,7 +61,7 @@ pub(super) fn begin_log(loaded: &Loaded) -> anyhow::Result<()> {
 }
 
 async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
-    let has_keys = app.runs.store.key_exists().await?;
+    let has_keys = app.tokens.is_some() || app.runs.store.key_exists().await?;
     app::require_keys_beyond_loopback(has_keys, config)?;
     let listener = TcpListener::bind(config.http.listen).await;
     let listener = listener.with_context(|| {
@@ -81,7 +81,8 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         http::probe_interface(Arc::clone(&app.runs), &limits)
     } else {
         let (mcp, openai) = (app.mcp.clone(), Arc::clone(&app.openai));
-        http::interface(Arc::clone(&app.runs), mcp, openai, &config.console, &limits)
+        let tokens = app.tokens.clone();
+        http::interface(Arc::clone(&app.runs), tokens, mcp, openai, &config.console, &limits)
     };
     app.begin();
     let stop = CancellationToken::new();

@@ -17,6 +17,8 @@ use values::usage::Cost;
 struct LimitsConfig {
     /// The limits of every tenant.
     each_tenant: TenantLimitsConfig,
+    /// The limits that tokens name.
+    profiles: BTreeMap<String, TenantLimitsConfig>,
     /// The limits of single tenants: each value that is set replaces the value of `each_tenant`.
     tenants: BTreeMap<String, TenantLimitsConfig>,
 }
@@ -108,6 +110,18 @@ pub(super) fn read(sections: &Sections<'_>) -> Result<Limits, ConfigError> {
     };
     let tenants: Result<Vec<_>, _> = limits.tenants.iter().map(tenant).collect();
     Ok(Limits::new(all.or(all), tenants?))
+}
+
+/// Reads the limits of runs that tokens of identity providers name.
+pub(super) fn profiles(sections: &Sections<'_>) -> Result<BTreeMap<String, RunLimits>, ConfigError> {
+    let limits: LimitsConfig = sections.read("limits")?;
+    let none = TenantLimitsConfig::default();
+    let profile = |(name, own): (String, TenantLimitsConfig)| -> Result<_, ConfigError> {
+        check(sections, &own, &none, &["limits", "profiles", &name])?;
+        let limits = own.or(&none).runs;
+        Ok((name, limits))
+    };
+    limits.profiles.into_iter().map(profile).collect()
 }
 
 /// Rejects limits that would have no effect: a pattern that can't match any model, and a burst

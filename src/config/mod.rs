@@ -33,6 +33,7 @@ mod providers;
 mod runs;
 mod sandbox;
 mod store;
+mod tokens;
 mod tools;
 mod traces;
 
@@ -68,6 +69,7 @@ use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
 use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
 use crate::spans::TraceSettings;
+use crate::tokens::TokenSettings;
 use ::board::BoardSettings;
 use ::store::StoreSettings;
 use ::store::objects::ObjectSettings;
@@ -86,6 +88,8 @@ use workspace::WorkspaceLimits;
 pub struct Config {
     /// `[http]`
     pub http: HttpLimits,
+    /// `[auth]`
+    pub tokens: TokenSettings,
     /// `[http.mcp]`
     pub mcp_access: McpAccess,
     /// The key of request states that `[http.mcp]` names.
@@ -171,6 +175,7 @@ impl Config {
         let providers = providers::read(sections)?;
         Ok(Self {
             http: sections.read("http")?,
+            tokens: tokens::read(sections)?,
             mcp_access: sections.read("http.mcp")?,
             mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,
             console: sections.read("console")?,

@@ -18,9 +18,13 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 9] = [
+const NAMED: [&[&str]; 13] = [
+    &["auth", "issuers"],
+    &["auth", "issuers", ANY, "required"],
+    &["auth", "issuers", ANY, "scopes"],
     &["capabilities"],
     &["context_windows"],
+    &["limits", "profiles"],
     &["limits", "tenants"],
     &["prices"],
     &["providers"],

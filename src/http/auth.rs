@@ -1,5 +1,6 @@
-//! Authentication: an API key determines the tenant and the scopes. A browser that has logged in to
-//! the console sends a cookie in place of its key. `host.rs` protects a service without keys.
+//! Authentication: an API key, or a token of an identity provider, determines the tenant and the
+//! scopes. A browser that has logged in to the console sends a cookie in place of its key.
+//! `host.rs` protects a service without keys.
 
 use std::sync::Arc;
 
@@ -20,7 +21,10 @@ use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
+use super::token_auth::{self, is_revoked, with_metadata, with_scope};
 use crate::run::RequestOrigin;
+use crate::tokens::Principal;
+use agent::record::{Creator, KeyCreator};
 use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
@@ -37,16 +41,45 @@ pub(super) struct Call {
     pub(super) tenant: TenantId,
     /// The request, for the runs that it starts.
     pub(super) origin: Option<RequestOrigin>,
-    /// The API key; `None` while no key exists.
-    key: Option<Arc<ApiKeyRecord>>,
+    caller: Caller,
     /// The session of the console, if its cookie stands for the key.
     session: Option<Arc<ConsoleSession>>,
 }
 
+/// Who calls.
+#[derive(Debug, Clone, Default)]
+enum Caller {
+    /// Anybody, while no key exists.
+    #[default]
+    Anonymous,
+    Key(Arc<ApiKeyRecord>),
+    Token(Arc<Principal>),
+}
+
+impl Caller {
+    fn tenant(&self) -> TenantId {
+        match self {
+            Self::Anonymous => TenantId::anonymous(),
+            Self::Key(key) => key.tenant.clone(),
+            Self::Token(principal) => principal.tenant.clone(),
+        }
+    }
+
+    /// Returns the scopes of the key or the token; `None` allows everything.
+    fn scopes(&self) -> Option<&[Scope]> {
+        match self {
+            Self::Anonymous => None,
+            Self::Key(key) => Some(&key.scopes),
+            Self::Token(principal) => Some(&principal.scopes),
+        }
+    }
+}
+
 impl Call {
-    /// Returns whether the service still accepts the key, and the session of the console. They
-    /// count as valid while the store can't be read, so that an outage ends no stream, but not
-    /// while others send too many unknown keys to look one up: a valid key is not unknown.
+    /// Returns whether the service still accepts the key or the token, and the session of the
+    /// console. They count as valid while the store can't be read, so that an outage ends no
+    /// stream, but not while others send too many unknown keys to look one up: a valid key is not
+    /// unknown.
     pub(super) async fn is_valid(&self) -> bool {
         // A look-up that is given up changes nothing.
         let checked = timeout(REFRESH_TIMEOUT, self.check_valid()).await;
@@ -63,26 +96,33 @@ impl Call {
                 return Ok(false);
             }
         }
-        Ok(match &self.key {
-            Some(key) => api.keys.key(key.secret_hash).await?.is_some(),
-            None => !api.keys.is_key_needed().await?,
+        Ok(match &self.caller {
+            Caller::Key(key) => api.keys.key(key.secret_hash).await?.is_some(),
+            Caller::Token(principal) => {
+                principal.accepted_until > api.runs.clock.now() && !is_revoked(api, principal).await?
+            }
+            Caller::Anonymous => !api.is_key_needed().await?,
         })
     }
 
     /// Returns whether the caller may administer the tenant. Every caller may while no key exists.
     pub(super) fn is_administrator(&self) -> bool {
-        self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
+        self.caller.scopes().is_none_or(|scopes| scopes.contains(&Scope::Admin))
     }
 
-    /// Refuses the request if its API key lacks the scope.
+    /// Refuses the request if its API key or its token lacks the scope.
     pub(super) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
-        let allowed = |key: &Arc<ApiKeyRecord>| scope.is_granted(&key.scopes);
-        if self.key.as_ref().is_none_or(allowed) {
-            Ok(())
-        } else {
-            let words = format!("the API key lacks the scope {}", scope.as_str());
-            Err(Problem::new(ProblemCode::MissingScope, words))
+        if self.caller.scopes().is_none_or(|scopes| scope.is_granted(scopes)) {
+            return Ok(());
         }
+        let name = scope.as_str();
+        Err(if matches!(self.caller, Caller::Token(_)) {
+            let words = format!("the token lacks the scope {name}");
+            with_scope(&self.api, Problem::new(ProblemCode::MissingScope, words), scope)
+        } else {
+            let words = format!("the API key lacks the scope {name}");
+            Problem::new(ProblemCode::MissingScope, words)
+        })
     }
 
     /// Returns whether the key may read sessions and runs. A response to a write shows only the
@@ -107,19 +147,48 @@ impl Call {
         scopes.filter(|scope| self.check_scope(*scope).is_ok())
     }
 
-    /// Returns the API key; `None` while no key exists.
+    /// Returns the API key; `None` while no key exists, and for a token.
     pub(super) fn key(&self) -> Option<&ApiKeyRecord> {
-        self.key.as_deref()
+        match &self.caller {
+            Caller::Key(key) => Some(key),
+            Caller::Token(_) | Caller::Anonymous => None,
+        }
     }
 
-    /// Returns the id of the API key; `None` while no key exists.
+    /// Returns the id of the API key; `None` while no key exists, and for a token.
     pub(super) fn key_id(&self) -> Option<ApiKeyId> {
-        self.key.as_ref().map(|key| key.key_id)
+        self.key().map(|key| key.key_id)
     }
 
-    /// Returns the limits that the API key sets for its runs. Without a key there are none.
+    /// Returns the caller whom a token names.
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        match &self.caller {
+            Caller::Token(principal) => Some(principal),
+            Caller::Key(_) | Caller::Anonymous => None,
+        }
+    }
+
+    /// Returns whether the request has neither a key nor a token.
+    pub(super) fn is_anonymous(&self) -> bool {
+        matches!(self.caller, Caller::Anonymous)
+    }
+
+    /// Returns what a run records of its caller; `None` while no key exists.
+    pub(super) fn creator(&self) -> Option<Creator> {
+        match &self.caller {
+            Caller::Anonymous => None,
+            Caller::Key(key) => Some(Creator::Key(KeyCreator { key_id: key.key_id })),
+            Caller::Token(principal) => Some(token_auth::creator(principal)),
+        }
+    }
+
+    /// Returns the limits that the API key or the token sets for its runs.
     pub(super) fn run_limits(&self) -> RunLimits {
-        self.key.as_ref().map(|key| key.limits.clone()).unwrap_or_default()
+        match &self.caller {
+            Caller::Anonymous => RunLimits::default(),
+            Caller::Key(key) => key.limits.clone(),
+            Caller::Token(principal) => principal.limits.clone(),
+        }
     }
 }
 
@@ -133,19 +202,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Call {
 }
 
 /// Passes a request on if the caller has the scope and stays within the rate. Adds the caller to
-/// the request and the response. Without a scope, any key will do.
+/// the request and the response. Without a scope, any key or token will do.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Option<Scope>)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let Credentials { key, session } = authorize(&api, request.method(), request.uri(), request.headers()).await?;
-    let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
+    let authorized = authorize(&api, request.method(), request.uri(), request.headers()).await;
+    let Credentials { caller, session } = authorized.map_err(|problem| with_metadata(&api, problem))?;
     let call = Call {
         api,
-        tenant,
+        tenant: caller.tenant(),
         origin: request.extensions().get::<RequestOrigin>().cloned(),
-        key,
+        caller,
         session,
     };
     if let Some(scope) = scope {
@@ -158,11 +227,11 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// The credentials of a request: an API key, none while no key is needed, or a session of the
-/// console with its key.
+/// The credentials of a request: an API key, a token, none while no key is needed, or a session of
+/// the console with its key.
 #[derive(Debug, Default)]
 struct Credentials {
-    key: Option<Arc<ApiKeyRecord>>,
+    caller: Caller,
     session: Option<Arc<ConsoleSession>>,
 }
 
@@ -175,7 +244,15 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
         && let Some(key) = api.keys.key_with_secret(secret).await?
     {
         return Ok(Credentials {
-            key: Some(key),
+            caller: Caller::Key(key),
+            session: None,
+        });
+    }
+    if let Some(secret) = secret
+        && let Some(principal) = token_auth::principal(api, secret).await?
+    {
+        return Ok(Credentials {
+            caller: Caller::Token(principal),
             session: None,
         });
     }
@@ -183,12 +260,12 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
     if may_log_in && let Some((session, key)) = console_login(api, method, headers).await? {
         api.console_sessions.extend(&session, api.runs.clock.now()).await;
         return Ok(Credentials {
-            key: Some(key),
+            caller: Caller::Key(key),
             session: Some(session),
         });
     }
     let may_be_anonymous = is_openai_path(target.path()) || matches!(given, Ok(None));
-    if may_be_anonymous && !api.keys.is_key_needed().await? {
+    if may_be_anonymous && !api.is_key_needed().await? {
         check_anonymous(target, headers, &api.limits)?;
         return Ok(Credentials::default());
     }

@@ -50,6 +50,7 @@ pub(super) async fn start(call: &Call, envelope: Envelope, request: RunRequest) 
         on_disconnect: envelope.on_disconnect,
         reader_grace: envelope.reader_grace,
         limits: call.run_limits(),
+        created_by: call.creator(),
         origin: envelope.origin,
         ..request
     };

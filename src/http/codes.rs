@@ -140,8 +140,13 @@ codes! {
          clients](openai.md). A revoked key may work for a few seconds more.",
         "Check that you copied the whole key, and that it belongs to this service. Ask the operator for a new one. \
          If the service has no keys, leave the header out.";
+    InvalidToken = "invalid_token", UNAUTHORIZED, "The token is not valid",
+        "The header `Authorization` has a token of an identity provider that the service does not accept, and \
+         `detail` says why. It has expired or was revoked, its signature is wrong, or a [claim](tokens.md#claims) is \
+         missing or has another value than the configuration requires.",
+        "Get a new token. If it is refused as well, compare its claims with the [rules](tokens.md#claims).";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this",
-        "The API key is valid, but lacks the scope that the route needs.",
+        "The API key or the token is valid, but lacks the scope that the route needs.",
         "Use a key with the scope. The [table of routes](api.md#routes) has the scope of each route.";
     NotAllowed = "not_allowed", FORBIDDEN, "The caller may not use the agent or the model",
         "The [limits](configuration.md#limits) of the tenant or of the API key do not allow an agent or a model. The \
@@ -443,6 +448,11 @@ codes! {
          that another attempt finds what the first one started. For operators: the log has the cause, and `GET \
          /readyz` shows when the store is back; see [when the database can't be \
          reached](operations.md#when-the-database-cant-be-reached).";
+    TokenKeysUnavailable = "token_keys_unavailable", SERVICE_UNAVAILABLE, "The keys of the identity provider can't be read",
+        "The service can't check the token, since it has never read the public keys of the identity provider, or not \
+         for 24 hours. The token may be valid.",
+        "Try again after `Retry-After`. For operators: the log has the cause, and the metric \
+         `agent_runtime_jwks_age_seconds` shows the [age of the keys](tokens.md#keys-of-the-provider).";
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "A part of the service is down",
         "A part of this process has panicked, for example the loop that renews the leases of runs. The process \
          restarts the part after a second, and is ready once the part has worked for ten seconds. It still serves \

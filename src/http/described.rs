@@ -45,6 +45,7 @@ const ALWAYS: &[Code] = &[
 const WITH_SCOPE: &[Code] = &[
     Code::MissingApiKey,
     Code::InvalidApiKey,
+    Code::InvalidToken,
     Code::MissingScope,
     Code::HostNotAllowed,
     Code::OriginNotAllowed,
@@ -57,6 +58,7 @@ const WITH_SCOPE: &[Code] = &[
     Code::NulCharacter,
     Code::RateLimited,
     Code::StoreUnavailable,
+    Code::TokenKeysUnavailable,
 ];
 /// Problems of routes that accept a body of any type.
 const WITH_BYTES: &[Code] = &[

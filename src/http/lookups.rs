@@ -17,7 +17,7 @@ use store::StoreError;
 use values::session::Hash;
 
 /// How long an entry is used without a new look-up.
-const LIFETIME: Duration = Duration::from_secs(5);
+pub(super) const LIFETIME: Duration = Duration::from_secs(5);
 /// How long a secret counts as unknown after a look-up. It may be created meanwhile.
 const UNKNOWN_LIFETIME: Duration = Duration::from_secs(2);
 /// How long concurrent callers use a stale entry while one refreshes it.

@@ -8,9 +8,11 @@ use utoipa::ToSchema;
 
 use super::auth::Call;
 use super::parameters::NoParameters;
+use crate::tokens::Principal;
 use store::keys::{ApiKeyRecord, Scope};
 use values::clock::Timestamp;
 use values::ids::ApiKeyId;
+use values::json::Object;
 use values::limits::{Pattern, RunLimits, TenantLimits};
 use values::usage::Cost;
 
@@ -19,14 +21,17 @@ use values::usage::Cost;
 pub(super) struct Caller {
     /// The tenant whose data the caller reads and writes.
     tenant: String,
-    /// Whether requests need an API key. They do once a first key was made.
+    /// Whether requests need an API key or a token. They do once a first key was made, or with an
+    /// identity provider.
     requires_key: bool,
     /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
     /// includes those before it.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
-    /// The API key; null as long as no key exists.
+    /// The API key; null as long as no key exists, and for a token.
     key: Option<CallerKey>,
+    /// The token of an identity provider; null without one.
+    token: Option<CallerToken>,
     /// The limits of the tenant.
     limits: CallerLimits,
 }
@@ -42,6 +47,24 @@ struct CallerKey {
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Timestamp,
     /// The limits of each run that callers with this key start, within those of the tenant.
+    runs: CallerRunLimits,
+}
+
+/// A token of an identity provider.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallerToken {
+    /// The identity provider.
+    issuer: String,
+    /// The subject.
+    sub: String,
+    /// The client to which the token was issued.
+    azp: Option<String>,
+    /// The party that acts for the subject.
+    act: Option<Object>,
+    /// When the token expires.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    expires_at: Timestamp,
+    /// The limits of each run that callers with this token start, within those of the tenant.
     runs: CallerRunLimits,
 }
 
@@ -96,9 +119,10 @@ impl From<Call> for Caller {
         let limits = call.api.runs.limits.of(&call.tenant);
         Self {
             tenant: call.tenant.to_string(),
-            requires_key: call.key().is_some(),
+            requires_key: !call.is_anonymous(),
             scopes: call.scopes().map(Scope::as_str).collect(),
             key: call.key().map(CallerKey::from),
+            token: call.principal().map(CallerToken::from),
             limits: CallerLimits::from(&**limits),
         }
     }
@@ -111,6 +135,19 @@ impl From<&ApiKeyRecord> for CallerKey {
             label: key.label.clone(),
             created_at: key.created_at,
             runs: CallerRunLimits::from(&key.limits),
+        }
+    }
+}
+
+impl From<&Principal> for CallerToken {
+    fn from(principal: &Principal) -> Self {
+        Self {
+            issuer: principal.issuer.to_string(),
+            sub: principal.subject.clone(),
+            azp: principal.client.clone(),
+            act: principal.actor.clone(),
+            expires_at: principal.expires_at,
+            runs: CallerRunLimits::from(&principal.limits),
         }
     }
 }

@@ -75,6 +75,9 @@ async fn prepare(api: &Api, metrics: &Metrics) {
     metrics.standing.set_connections(runs.store.connections());
     metrics.standing.set_bundle_lookups(hits, misses);
     metrics.standing.set_redis(runs.board.is_connected());
+    for (issuer, age) in api.tokens.iter().flat_map(|tokens| tokens.key_ages(&*runs.clock)) {
+        metrics.standing.set_jwks_age(issuer, age);
+    }
     let figures = api.queue.figures(&*runs.store).await;
     metrics.standing.set_queue(figures.map(|figures| {
         let age = figures.oldest_waiting.map(|oldest| runs.clock.now() - oldest);

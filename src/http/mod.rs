@@ -38,7 +38,10 @@ mod key_cache;
 mod observe;
 mod pretty;
 mod readiness;
+mod resource_metadata;
+mod revocations;
 mod state;
+mod token_auth;
 
 mod chat_history;
 mod chat_start;

@@ -213,6 +213,10 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let call = response.extensions().get::<Call>();
     let tenant = call.map(|call| call.tenant.as_str());
     let key_id = call.and_then(Call::key_id).map(display);
+    let principal = call.and_then(Call::principal);
+    let (issuer, subject) = principal
+        .map(|caller| (&*caller.issuer, caller.subject.as_str()))
+        .unzip();
     let run_id = response.extensions().get::<StartedRun>();
     let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
@@ -230,6 +234,8 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 caller_trace_id,
                 tenant,
                 key_id,
+                issuer,
+                subject,
                 run_id,
                 code,
                 cause,

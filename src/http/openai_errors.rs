@@ -137,7 +137,7 @@ fn name_of(problem: &Problem) -> &'static str {
     // Only a body that is no object has no pointer.
     let is_whole_body = || problem.first_error().is_some_and(|error| error.pointer.is_empty());
     match problem.code() {
-        Code::MissingApiKey | Code::InvalidApiKey => "invalid_api_key",
+        Code::MissingApiKey | Code::InvalidApiKey | Code::InvalidToken => "invalid_api_key",
         Code::AgentNotFound | Code::UnknownModel => "model_not_found",
         Code::ThreadBusy => "conversation_locked",
         Code::MissingField => "missing_required_parameter",

@@ -36,6 +36,8 @@ struct Parts {
     code: ProblemCode,
     body: ProblemBody,
     retry_after: Option<Duration>,
+    /// What the header `WWW-Authenticate` says, if not the default.
+    challenge: Option<String>,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -121,6 +123,7 @@ impl Problem {
             code,
             body,
             retry_after: None,
+            challenge: None,
             cause: None,
         }))
     }
@@ -222,6 +225,13 @@ impl Problem {
         self
     }
 
+    /// Adds what credentials the request needs, for the header `WWW-Authenticate`.
+    #[must_use]
+    pub(super) fn with_challenge(mut self, challenge: String) -> Self {
+        self.0.challenge = Some(challenge);
+        self
+    }
+
     /// Adds the cause, for the operator alone.
     #[must_use]
     pub(super) fn with_cause(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -282,7 +292,10 @@ impl IntoResponse for Problem {
                 HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX)),
             );
         }
-        if self.0.code.status() == axum::http::StatusCode::UNAUTHORIZED {
+        let challenge = self.0.challenge.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(challenge)) = challenge {
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        } else if self.0.code.status() == axum::http::StatusCode::UNAUTHORIZED {
             headers.insert(
                 header::WWW_AUTHENTICATE,
                 HeaderValue::from_static(r#"Bearer realm="agent-runtime""#),

@@ -38,12 +38,14 @@ use super::openai_settings::OpenAiSettings;
 use super::pretty::{indent, wants_indented};
 use super::queue_reading::QueueReading;
 use super::readiness::Readiness;
+use super::revocations::Revocations;
 use super::state::Api;
 use super::{
     ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
-    openai, runs, service, sessions, threads,
+    openai, resource_metadata, runs, service, sessions, threads,
 };
 use crate::run::RunContext;
+use crate::tokens::Tokens;
 use store::keys::Scope;
 
 /// The most open connections to an address for metrics.
@@ -63,13 +65,14 @@ pub struct Interface {
 /// Makes the whole interface.
 pub fn interface(
     runs: Arc<RunContext>,
+    tokens: Option<Arc<Tokens>>,
     mcp: Option<Arc<McpSettings>>,
     openai: Arc<OpenAiSettings>,
     console: &ConsoleSettings,
     limits: &HttpLimits,
 ) -> Interface {
     let console = Some(console).filter(|console| console.is_served(limits.listen));
-    let api = api(runs, mcp, openai, console.cloned(), limits);
+    let api = api(runs, tokens, mcp, openai, console.cloned(), limits);
     let scoped = |part: Part| {
         let state = (Arc::clone(&api), part.scope);
         let compressed = part.routes.route_layer(from_fn(compress));
@@ -93,7 +96,7 @@ pub fn interface(
         .merge(scoped(running()))
         .merge(scoped(following()))
         .merge(scoped(mcp_routes()));
-    let pages = documentation().merge(console_pages());
+    let pages = documentation().merge(console_pages()).merge(well_known());
     guarded(routes.merge(pages).merge(not_served()), api)
 }
 
@@ -101,7 +104,7 @@ pub fn interface(
 pub fn probe_interface(runs: Arc<RunContext>, limits: &HttpLimits) -> Interface {
     guarded(
         open().routes.route("/{*path}", any(api_not_served)),
-        api(runs, None, Arc::default(), None, limits),
+        api(runs, None, None, Arc::default(), None, limits),
     )
 }
 
@@ -125,6 +128,7 @@ impl Interface {
 
 fn api(
     runs: Arc<RunContext>,
+    tokens: Option<Arc<Tokens>>,
     mcp: Option<Arc<McpSettings>>,
     openai: Arc<OpenAiSettings>,
     console: Option<ConsoleSettings>,
@@ -132,6 +136,7 @@ fn api(
 ) -> Arc<Api> {
     let keys = KeyCache::new(Arc::clone(&runs.store));
     let console_sessions = ConsoleSessions::new(Arc::clone(&runs.store));
+    let revocations = Revocations::new(Arc::clone(&runs.store));
     Arc::new(Api {
         started_at: runs.clock.now(),
         runs,
@@ -141,6 +146,8 @@ fn api(
         cross_origin: cross_origin(limits),
         limits: limits.clone(),
         keys,
+        tokens,
+        revocations,
         console_sessions,
         readiness: Readiness::default(),
         drain: Drain::default(),
@@ -395,6 +402,13 @@ fn documentation() -> Router<Arc<Api>> {
         .route("/docs/{*file}", get(docs::page))
         .route("/config/default.toml", get(guides::settings))
         .layer(map_response(docs::secure))
+}
+
+/// Makes the routes by which clients find who issues tokens. They need no key.
+fn well_known() -> Router<Arc<Api>> {
+    Router::new()
+        .route(resource_metadata::ROOT, get(resource_metadata::show))
+        .route(resource_metadata::OF_MCP, get(resource_metadata::show_mcp))
 }
 
 /// Makes the routes of the console's pages, which need no key. Each address that is no file is the

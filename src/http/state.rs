@@ -18,7 +18,10 @@ use super::openai_settings::OpenAiSettings;
 use super::problem::Problem;
 use super::queue_reading::QueueReading;
 use super::readiness::Readiness;
+use super::revocations::Revocations;
 use crate::run::RunContext;
+use crate::tokens::Tokens;
+use store::StoreError;
 use values::clock::Timestamp;
 use values::limits::TenantShares;
 
@@ -37,6 +40,9 @@ pub(super) struct Api {
     /// Lets web pages of the configured origins call; `None` if there are none.
     pub(super) cross_origin: Option<CorsLayer>,
     pub(super) keys: KeyCache,
+    /// `None` if the configuration has no identity provider.
+    pub(super) tokens: Option<Arc<Tokens>>,
+    pub(super) revocations: Revocations,
     pub(super) console_sessions: ConsoleSessions,
     pub(super) readiness: Readiness,
     pub(super) drain: Drain,
@@ -51,6 +57,12 @@ pub(super) struct Api {
 }
 
 impl Api {
+    /// Returns whether requests need credentials: with an identity provider always, and otherwise
+    /// once a first key was created.
+    pub(super) async fn is_key_needed(&self) -> Result<bool, StoreError> {
+        Ok(self.tokens.is_some() || self.keys.is_key_needed().await?)
+    }
+
     /// Returns the settings of the console, or the problem that it is not served.
     pub(super) fn console(&self) -> Result<&ConsoleSettings, Problem> {
         self.console.as_ref().ok_or_else(|| {

@@ -23,6 +23,7 @@ pub struct StandingMetrics {
     connections: Family<State, Gauge>,
     bundles: Family<Lookup, Counter>,
     redis: Family<Bare, Gauge>,
+    jwks_age: Family<Issuer, Gauge<f64, AtomicU64>>,
 }
 
 /// No labels. A family with them can be without a value.
@@ -50,6 +51,11 @@ struct Lookup {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Issuer {
+    issuer: String,
+}
+
 impl StandingMetrics {
     pub(super) fn register(registration: &mut Registration) -> Self {
         let metrics = Self {
@@ -60,6 +66,7 @@ impl StandingMetrics {
             connections: Family::default(),
             bundles: Family::default(),
             redis: Family::default(),
+            jwks_age: Family::default(),
         };
         registration.add(
             "build_info",
@@ -103,6 +110,13 @@ impl StandingMetrics {
             &[],
             "Whether Redis answers; absent without Redis",
             &metrics.redis,
+        );
+        registration.add(
+            "jwks_age_seconds",
+            &["issuer"],
+            "How long ago the keys of an identity provider were read; if they never were, how long the process has tried \
+             to",
+            &metrics.jwks_age,
         );
         metrics
     }
@@ -148,6 +162,12 @@ impl StandingMetrics {
             let counter = self.bundles.get_or_create(&Lookup { outcome });
             counter.inner().fetch_max(count, Ordering::Relaxed);
         }
+    }
+
+    /// Sets how old the keys of an identity provider are, by its name in the configuration.
+    pub fn set_jwks_age(&self, issuer: &str, age: Duration) {
+        let issuer = issuer.to_owned();
+        self.jwks_age.get_or_create(&Issuer { issuer }).set(age.as_secs_f64());
     }
 
     /// Sets whether Redis answers; `None` without Redis.

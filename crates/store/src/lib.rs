@@ -30,6 +30,7 @@ pub mod retention;
 pub mod runs;
 pub mod sessions;
 pub mod threads;
+pub mod token_revocations;
 mod traits;
 
 mod cache;

@@ -19,6 +19,7 @@ use super::retention::RetentionStore;
 use super::runs::{RunReader, RunWriter};
 use super::sessions::{SessionReader, SessionWriter};
 use super::threads::ThreadStore;
+use super::token_revocations::TokenRevocationStore;
 
 /// Everything that a backend does.
 pub trait Store:
@@ -38,6 +39,7 @@ pub trait Store:
     + AgentStore
     + KeyStore
     + ConsoleSessionStore
+    + TokenRevocationStore
     + StoreHealth
 {
 }
@@ -59,6 +61,7 @@ impl<T> Store for T where
         + AgentStore
         + KeyStore
         + ConsoleSessionStore
+        + TokenRevocationStore
         + StoreHealth
 {
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::definition::Durability;
-use agent::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::record::{Creator, RunMode, RunRecord, RunStatus, RunSummary, StepRecord, TokenCreator};
 use agent::state::{AgentStepType, ErrorList, FinishReason, ModelRequestTrace, StopReason};
 use serde_json::json;
 use store::runs::RunEnd;
@@ -216,6 +216,12 @@ pub fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus) -> Ru
             event_count: 12,
             error: None,
             metadata: object(json!({"ticket": 7})),
+            created_by: Some(Creator::Token(TokenCreator {
+                issuer: "https://login.example.org".to_owned(),
+                sub: "user-17".to_owned(),
+                azp: Some("gateway".to_owned()),
+                act: Some(object(json!({"sub": "assistant"}))),
+            })),
             created_at: now(),
             started_at: Some(now()),
             completed_at: Some(now()),

@@ -18,6 +18,8 @@ const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
 /// Clients of OpenAI's API: a Python that has them, and libraries of Node.js.
 const OPENAI_CLIENTS_PYTHON: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_PYTHON";
 const OPENAI_CLIENTS_NODE: &str = "AGENT_RUNTIME_TEST_OPENAI_CLIENTS_NODE";
+/// The identity provider: libraries of Node.js.
+const OIDC_NODE: &str = "AGENT_RUNTIME_TEST_OIDC_NODE";
 /// Checks of the console: libraries of Node.js, and a browser.
 const CONSOLE_NODE: &str = "AGENT_RUNTIME_TEST_CONSOLE_NODE";
 const CHROMIUM: &str = "AGENT_RUNTIME_TEST_CHROMIUM";
@@ -100,6 +102,13 @@ pub fn openai_clients_of_python() -> Option<String> {
 pub fn openai_clients_of_node() -> Option<(PathBuf, PathBuf)> {
     let (node, _) = mcp_clients()?;
     let modules = modules(OPENAI_CLIENTS_NODE, "tests/openai-clients")?;
+    Some((node, modules))
+}
+
+/// Returns the libraries of Node.js with an identity provider, and the program that runs them.
+pub fn identity_provider() -> Option<(PathBuf, PathBuf)> {
+    let (node, _) = mcp_clients()?;
+    let modules = modules(OIDC_NODE, "tests/oidc")?;
     Some((node, modules))
 }
 

@@ -35,6 +35,7 @@ pub fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
         event_count: 0,
         error: None,
         metadata: Object::from_iter([("ticket".to_owned(), "A-1".into())]),
+        created_by: None,
         created_at: now,
         started_at: Some(now),
         completed_at: None,

@@ -397,6 +397,44 @@ fn a_variable_for_traces_that_would_be_ignored_is_refused() {
 }
 
 #[test]
+fn an_identity_provider_that_is_not_clear_is_refused() {
+    for resource in [
+        "https://a.example/x",
+        "https://a.example?x",
+        "http://a.example",
+        "a.example",
+    ] {
+        let text = message(from_file(&format!("[auth]\nresource = '{resource}'\n")));
+        assert_eq!(
+            text,
+            "app.toml:2: `auth.resource`: must be an https address without a path, \
+             such as \"https://agents.example.org\""
+        );
+    }
+    let issuer = |name: &str| {
+        format!("[auth.issuers.{name}]\nissuer = 'https://i.example'\naudience = ['a']\ntenant = 'acme'\n")
+    };
+    check_files(&[
+        (
+            &(issuer("one") + &issuer("two")),
+            "app.toml:6: `auth.issuers.two.issuer`: another table has the same issuer",
+        ),
+        (
+            &(issuer("one") + "limits_claim = '/plan'\n"),
+            "app.toml:5: `auth.issuers.one.limits_claim`: names limits, and `limits.profiles` has none",
+        ),
+        (
+            &(issuer("one") + "tenant_claim = '/tenant'\n"),
+            "app.toml:4: `auth.issuers.one.tenant`: either `tenant` or `tenant_claim` is needed",
+        ),
+        (
+            "[limits.profiles.trial]\nlight_runs = 3\n",
+            "app.toml:2: unknown key `limits.profiles.trial.light_runs`, did you mean `limits.each_tenant.light_runs`?",
+        ),
+    ]);
+}
+
+#[test]
 fn a_broken_file_names_the_line() {
     let text = message(from_file("[http]\nlisten = \"127.0.0.1:80\n"));
     assert!(text.starts_with("app.toml:2: not valid TOML: "), "{text}");

@@ -94,7 +94,7 @@ pub(in crate::http) async fn show_login(
     api.console()?;
     let session = if let Some((session, _)) = console_login(&api, &Method::GET, &headers).await? {
         ConsoleSession::active(session.expires_at)
-    } else if api.keys.is_key_needed().await? {
+    } else if api.is_key_needed().await? {
         ConsoleSession::without(Authentication::Required)
     } else {
         check_anonymous(&target, &headers, &api.limits)?;

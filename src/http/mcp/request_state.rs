@@ -1,7 +1,8 @@
 //! The `requestState` of a call that waits for answers: which run waits.
 //!
-//! The client could forge it, so it is signed. It is bound to the API key and to the request that
-//! was made: the tool and its arguments. It expires with the open calls.
+//! The client could forge it, so it is signed. It is bound to the API key, or to the subject of the
+//! token, and to the request that was made: the tool and its arguments. It expires with the open
+//! calls.
 
 use rmcp::ErrorData;
 use rmcp::model::SealOptions;
@@ -30,7 +31,7 @@ impl Binding {
     /// Binds to the caller and to a call of a tool.
     pub(super) fn new(server: &McpServer, tool: &str, arguments: Option<&Object>) -> Result<Self, ErrorData> {
         let call = &server.call;
-        let bound = json!([call.tenant.as_str(), call.key_id(), tool, arguments]);
+        let bound = json!([call.tenant.as_str(), call.creator(), tool, arguments]);
         let bytes = canonical_bytes(&bound).map_err(|error| ErrorData::from(Problem::internal(error)))?;
         Ok(Self(bytes))
     }

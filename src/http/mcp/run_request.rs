@@ -20,6 +20,7 @@ pub(super) fn new_run(
         agent: Some(agent.to_owned()),
         input: vec![InputMessage::of_user(vec![ContentPart::text(input)])],
         limits: call.run_limits(),
+        created_by: call.creator(),
         origin: call.origin.clone(),
         ..RunRequest::new(mode)
     }
@@ -42,6 +43,7 @@ pub(super) fn answering_run(
         idempotency: Some(key),
         on_disconnect: OnDisconnect::Continue,
         limits: call.run_limits(),
+        created_by: call.creator(),
         origin: call.origin.clone(),
         ..RunRequest::new(mode)
     }

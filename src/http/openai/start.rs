@@ -51,6 +51,7 @@ pub(super) async fn start(
         idempotency: envelope.key,
         origin: envelope.origin,
         limits: call.run_limits(),
+        created_by: call.creator(),
         on_disconnect,
         ..prepare.await?
     };

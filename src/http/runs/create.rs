@@ -63,7 +63,11 @@ pub(super) async fn start_run(
     let (api, key_limits) = (Arc::clone(&call.api), call.run_limits());
     let decode = move || body.into_request(&api.limits, preference, key, key_limits);
     let request = by_size(&call.tenant, bytes, decode).await?;
-    let request = RunRequest { origin, ..request };
+    let request = RunRequest {
+        origin,
+        created_by: call.creator(),
+        ..request
+    };
     let mode = request.mode;
     let handle = run::start(&call.api.runs, call.tenant.clone(), request)
         .await

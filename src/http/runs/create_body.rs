@@ -237,6 +237,7 @@ impl CreateRun {
             reader_grace,
             idempotency: key,
             limits: key_limits,
+            created_by: None,
             origin: None,
         })
     }

@@ -102,6 +102,7 @@ mod tests {
             event_count: 9,
             error: None,
             metadata: Object::new(),
+            created_by: None,
             created_at: at,
             started_at: Some(at),
             completed_at: Some(at + chrono::TimeDelta::seconds(1)),

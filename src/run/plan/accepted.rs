@@ -137,6 +137,7 @@ mod tests {
             "echo": {"store": true},
             "conflict": "reject",
             "limits": {"max_steps": 5, "agents": ["su*"]},
+            "created_by": {"key_id": id(14)},
             "events": {"subagents": true},
             "origin": {"request_id": "r-1", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
         });

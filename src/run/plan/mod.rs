@@ -299,6 +299,7 @@ pub(super) fn begun_summary(ctx: &RunContext, plan: &RunPlan, status: RunStatus)
         event_count: 0,
         error: None,
         metadata: request.metadata.value().cloned().unwrap_or_default(),
+        created_by: request.created_by.clone(),
         created_at: now,
         started_at: is_running.then_some(now),
         completed_at: None,

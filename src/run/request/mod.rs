@@ -14,7 +14,7 @@ use agent::answers::{Answers, ClientTool};
 use agent::compilers::Traces;
 use agent::definition::DurabilityChoice;
 use agent::ports::RunWebhook;
-use agent::record::{RunControl, RunMode, ThreadName};
+use agent::record::{Creator, RunControl, RunMode, ThreadName};
 use agent::state::ExecutionBudget;
 use store::queue::IfBusy;
 use store::sessions::ConflictPolicy;
@@ -109,9 +109,12 @@ pub struct RunRequest {
     /// disconnection of the caller itself has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reader_grace: Option<ReaderGrace>,
-    /// The limits of the caller's API key.
+    /// The limits of the caller's API key, or of its token.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
+    /// The caller; `None` while no API key exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Creator>,
     /// The events that the run emits in addition to its own.
     #[serde(default)]
     pub events: EventOptions,
@@ -206,6 +209,7 @@ impl RunRequest {
             on_disconnect: OnDisconnect::default(),
             reader_grace: None,
             limits: RunLimits::default(),
+            created_by: None,
             events: EventOptions::default(),
             origin: None,
         }

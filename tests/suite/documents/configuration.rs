@@ -11,8 +11,9 @@ use tools::mcp::McpDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-const SECTIONS: [&str; 19] = [
+const SECTIONS: [&str; 20] = [
     "http",
+    "auth",
     "console",
     "store",
     "board",

@@ -53,7 +53,7 @@ async fn without_any_key_the_caller_has_all_scopes() {
     let scopes = json!(["runs:write", "sessions:read", "admin", "metrics"]);
     assert_eq!(
         me,
-        json!({"tenant": "default", "requires_key": false, "scopes": scopes, "key": null, "limits": limits})
+        json!({"tenant": "default", "requires_key": false, "scopes": scopes, "key": null, "token": null, "limits": limits})
     );
     let (_, secret) = service.make_key("acme", &[Scope::SessionsRead]).await;
     let me = get(&service, &secret, "/v1/me").await.ok();

@@ -35,6 +35,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("missing_api_key", "auth"),
     ("invalid_api_key", "auth"),
     ("missing_scope", "auth"),
+    ("invalid_token", "tokens/matrix"),
+    ("token_keys_unavailable", "tokens/outages"),
     ("session_not_committed", "sessions/show"),
     ("base_session_conflict", "runs/create"),
     ("not_allowed", "../end_to_end/limits"),

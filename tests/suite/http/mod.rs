@@ -67,4 +67,5 @@ mod sessions;
 mod thread_details;
 mod thread_files;
 mod threads;
+pub(crate) mod tokens;
 mod unparsed;

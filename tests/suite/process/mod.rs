@@ -4,12 +4,12 @@
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`,
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
-//! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
-//! `openapi` in `start`, `completions` in `remote_commands`. `remote_commands` and `remote_runs`
-//! have the commands that ask a service, `terminal` what is shown on a terminal alone. `sandbox`,
-//! `command_workers` and `worker_network` have the commands of agents. `coding_agent` runs
-//! `examples/coding-agent`, `console` the checks of `tests/console`. `copy_sessions` and `packages`
-//! run what is in `scripts`.
+//! `tokens` in `tokens`, `gc` and `tenants` in `retention`, `check-config` in `configuration`,
+//! `healthcheck` and `openapi` in `start`, `completions` in `remote_commands`. `remote_commands`
+//! and `remote_runs` have the commands that ask a service, `terminal` what is shown on a terminal
+//! alone. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
+//! `coding_agent` runs `examples/coding-agent`, `console` the checks of `tests/console`.
+//! `copy_sessions` and `packages` run what is in `scripts`.
 
 mod binary;
 mod browser;
@@ -60,6 +60,7 @@ mod start;
 mod stores;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod tokens;
 mod traces;
 mod transfer;
 #[cfg(target_os = "linux")]

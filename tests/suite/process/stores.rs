@@ -17,7 +17,7 @@ on_every_store!(
 
 const MISSING: &str = "01890000-0000-7000-8000-000000000000";
 /// Commands that work on what there is.
-const READING: [&[&str]; 15] = [
+const READING: [&[&str]; 16] = [
     &["sessions", "list"],
     &["sessions", "tree"],
     &["sessions", "show", MISSING],
@@ -30,6 +30,7 @@ const READING: [&[&str]; 15] = [
     &["agents", "show", "missing"],
     &["keys", "list"],
     &["keys", "revoke", MISSING],
+    &["tokens", "revoke", "--issuer", "main", "--sub", "user"],
     &["gc"],
     &["gc", "--dry-run"],
     &["tenants", "delete", "acme", "--yes"],

@@ -95,8 +95,8 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = config.http.clone();
-        let (mcp, openai) = (app.mcp.clone(), Arc::clone(&app.openai));
-        let interface = http::interface(Arc::clone(&app.runs), mcp, openai, &config.console, &limits);
+        let (tokens, mcp, openai) = (app.tokens.clone(), app.mcp.clone(), Arc::clone(&app.openai));
+        let interface = http::interface(Arc::clone(&app.runs), tokens, mcp, openai, &config.console, &limits);
         let (stop, stopped) = (CancellationToken::new(), CancellationToken::new());
         let (stopping, at_end) = (stop.clone(), stopped.clone().drop_guard());
         let server = tokio::spawn(async move {

@@ -19,8 +19,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("retention", &[]),
     ("run", &["metrics", "spans"]),
     ("api_key", &[]),
-    ("http", &["api_key", "metrics", "run", "spans"]),
-    ("config", &["http", "metrics", "outbox", "retention", "run", "spans"]),
+    ("tokens", &[]),
+    ("http", &["api_key", "metrics", "run", "spans", "tokens"]),
+    (
+        "config",
+        &["http", "metrics", "outbox", "retention", "run", "spans", "tokens"],
+    ),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
 ];

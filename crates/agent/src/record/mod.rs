@@ -1,6 +1,7 @@
 //! Run control data: records and events of runs. Never part of a bundle. Data only.
 
 mod approval;
+mod creator;
 mod delivery;
 mod event;
 mod named;
@@ -13,6 +14,7 @@ mod thread;
 mod view;
 
 pub use self::approval::ApprovalView;
+pub use self::creator::{Creator, KeyCreator, TokenCreator};
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload, event_weight};
 pub use self::required_action::RequiredActionView;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::creator::Creator;
 use super::named::named_values;
 use super::thread::ThreadName;
 use crate::definition::Durability;
@@ -152,6 +153,9 @@ pub struct RunSummary {
     pub error: Option<RunError>,
     /// The caller's key-value pairs.
     pub metadata: Object,
+    /// Who started it; `None` while no API key existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Creator>,
     /// When it was accepted.
     #[serde(serialize_with = "values::clock::write_time")]
     pub created_at: Timestamp,

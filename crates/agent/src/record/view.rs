@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::creator::Creator;
 use super::required_action::RequiredActionView;
 use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
 use super::thread::ThreadName;
@@ -62,6 +63,9 @@ pub struct RunSummaryView {
     error: Option<RunError>,
     /// The key-value pairs of the request.
     metadata: Object,
+    /// Who started the run: the `key_id` of an API key, or the `issuer`, `sub`, `azp` and `act` of
+    /// a token. Null if the service needed no key.
+    created_by: Option<Creator>,
     /// When the run was accepted.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     #[serde(serialize_with = "values::clock::write_time")]
@@ -155,6 +159,7 @@ impl From<RunSummary> for RunSummaryView {
             step_count: run.step_count,
             error: run.error,
             metadata: run.metadata,
+            created_by: run.created_by,
             created_at: run.created_at,
             started_at: run.started_at,
             completed_at: run.completed_at,

@@ -22,6 +22,7 @@ mod state;
 mod table;
 mod thread;
 mod time;
+mod token_revocation;
 mod value;
 
 pub(crate) use self::agent::AgentRow;
@@ -43,6 +44,7 @@ pub(crate) use self::state::NewEnvironment;
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;
+pub(crate) use self::token_revocation::TokenRevocationRow;
 pub(crate) use self::value::{Value, values};
 
 use std::error::Error as StdError;

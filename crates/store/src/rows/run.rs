@@ -43,6 +43,7 @@ table_row! {
         step_count: i64,
         error: Option<String>,
         metadata: String,
+        created_by: Option<String>,
         created_at: StoredTime,
         pub(crate) started_at: Option<StoredTime>,
         completed_at: Option<StoredTime>,
@@ -83,6 +84,7 @@ impl RunRow {
             step_count: stored_count(run.step_count),
             error: run.error.as_ref().map(serde_json::to_string).transpose()?,
             metadata: serde_json::to_string(&run.metadata)?,
+            created_by: run.created_by.as_ref().map(serde_json::to_string).transpose()?,
             created_at: StoredTime(run.created_at),
             started_at: run.started_at.map(StoredTime),
             completed_at: run.completed_at.map(StoredTime),
@@ -139,6 +141,11 @@ impl TryFrom<RunRow> for RunSummary {
                 .map(|error| name.json("error", error))
                 .transpose()?,
             metadata: name.json("metadata", &row.metadata)?,
+            created_by: row
+                .created_by
+                .as_deref()
+                .map(|creator| name.json("created_by", creator))
+                .transpose()?,
             created_at: row.created_at.0,
             started_at: row.started_at.map(|time| time.0),
             completed_at: row.completed_at.map(|time| time.0),

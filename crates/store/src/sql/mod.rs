@@ -39,6 +39,7 @@ mod queue;
 mod retention;
 mod runs;
 mod threads;
+mod token_revocations;
 mod waiting;
 
 mod schema;

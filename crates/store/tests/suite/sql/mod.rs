@@ -22,6 +22,7 @@ mod runs;
 mod sessions;
 mod thread_details;
 mod threads;
+mod token_revocations;
 mod verify;
 mod verify_trees;
 mod waiting;
