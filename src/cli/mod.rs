@@ -2,7 +2,6 @@
 
 mod absent;
 mod agents;
-mod certificates;
 mod check_config;
 mod files;
 mod gc;

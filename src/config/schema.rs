@@ -18,13 +18,12 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 14] = [
+const NAMED: [&[&str]; 13] = [
     &["auth", "issuers"],
     &["auth", "issuers", ANY, "required"],
     &["auth", "issuers", ANY, "scopes"],
     &["capabilities"],
     &["context_windows"],
-    &["http", "tls", "clients"],
     &["limits", "profiles"],
     &["limits", "tenants"],
     &["prices"],

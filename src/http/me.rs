@@ -21,15 +21,14 @@ use values::usage::Cost;
 pub(super) struct Caller {
     /// The tenant whose data the caller reads and writes.
     tenant: String,
-    /// Whether requests need credentials. They do once a first API key was made, or with an
-    /// identity provider or names of client certificates in the configuration.
+    /// Whether requests need an API key or a token. They do once a first key was made, or with an
+    /// identity provider.
     requires_key: bool,
     /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
     /// includes those before it.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
-    /// The API key; null for a token and for a client certificate, and as long as requests need no
-    /// credentials.
+    /// The API key; null as long as no key exists, and for a token.
     key: Option<CallerKey>,
     /// The token of an identity provider; null without one.
     token: Option<CallerToken>,
@@ -120,7 +119,7 @@ impl From<Call> for Caller {
         let limits = call.api.runs.limits.of(&call.tenant);
         Self {
             tenant: call.tenant.to_string(),
-            requires_key: call.needs_credentials(),
+            requires_key: !call.is_anonymous(),
             scopes: call.scopes().map(Scope::as_str).collect(),
             key: call.key().map(CallerKey::from),
             token: call.principal().map(CallerToken::from),

@@ -17,7 +17,6 @@ mod runs;
 mod settings;
 mod standing;
 mod store;
-mod tls;
 mod webhooks;
 
 use std::fmt;
@@ -35,7 +34,6 @@ pub use self::runs::{RunKind, RunMetrics};
 pub use self::settings::MetricsSettings;
 pub use self::standing::StandingMetrics;
 pub use self::store::StoreMetrics;
-pub use self::tls::TlsMetrics;
 pub use self::webhooks::WebhookMetrics;
 
 /// All metrics of the process.
@@ -44,7 +42,6 @@ pub struct Metrics {
     registry: Registry,
     described: Vec<Described>,
     pub http: HttpMetrics,
-    pub tls: TlsMetrics,
     pub runs: RunMetrics,
     pub models: ModelMetrics,
     pub store: Arc<StoreMetrics>,
@@ -68,7 +65,6 @@ impl Metrics {
         let mut registration = Registration::begin();
         let standing = StandingMetrics::register(&mut registration);
         let http = HttpMetrics::register(&mut registration);
-        let tls = TlsMetrics::register(&mut registration);
         let runs = RunMetrics::register(&mut registration, settings.tenants.clone());
         let models = ModelMetrics::register(&mut registration);
         let store = Arc::new(StoreMetrics::register(&mut registration));
@@ -82,7 +78,6 @@ impl Metrics {
             registry,
             described,
             http,
-            tls,
             runs,
             models,
             store,
