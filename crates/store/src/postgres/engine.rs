@@ -28,7 +28,7 @@ use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
     Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, Refusal, Statement, Tally, due_in_pair,
-    first_threads, newest_of_tree, segment_condition,
+    first_threads, newest_of_tree, oldest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -73,6 +73,15 @@ impl Engine for PostgresStore {
         " as threads from n
             ) newest
         )"
+    );
+
+    /// The limit makes the server look up the session of each tree. Without it, the server may read
+    /// all sessions of the tenant and join them to the trees: it expects a lookup to cost twice as
+    /// much if there are pages that no `vacuum` has seen.
+    const OLDEST_OF_TREE: &'static str = concat!(
+        " cross join lateral (select * from sessions s where ",
+        oldest_of_tree!(),
+        " limit 1) s"
     );
 
     const AND_UNINDEXED: &'static str = " and ";

@@ -60,6 +60,18 @@ macro_rules! newest_of_tree {
 }
 pub(crate) use newest_of_tree;
 
+/// The condition of the oldest session `s` of the tree of `figures`: its root, unless that was
+/// removed.
+macro_rules! oldest_of_tree {
+    () => {
+        "s.tenant = $1 and s.session_id = coalesce(
+            (select r.session_id from sessions r where r.tenant = $1 and r.session_id = figures.root_session_id),
+            (select r.session_id from sessions r where r.tenant = $1 and r.root_session_id = figures.root_session_id
+                order by r.session_id limit 1))"
+    };
+}
+pub(crate) use oldest_of_tree;
+
 /// A column: the first ten names of threads that point to sessions `n`, with spaces between them.
 /// With `cross join`, SQLite looks up the threads of each session, and does not read all threads.
 macro_rules! first_threads {

@@ -67,6 +67,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// sessions of each tree, as `newest_of_tree!` selects them.
     const TREE_FIGURES: &'static str;
 
+    /// Joins `figures` to the oldest session `s` of each tree, as `oldest_of_tree!` selects it.
+    const OLDEST_OF_TREE: &'static str;
+
     /// Begins a further condition on a column. The planner should read the index of another
     /// condition, unless it knows how many rows each of them has.
     const AND_UNINDEXED: &'static str;

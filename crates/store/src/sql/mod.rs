@@ -45,7 +45,9 @@ mod waiting;
 mod schema;
 
 pub(crate) use self::attempt::Attempt;
-pub(crate) use self::columns::{due_in_pair, first_threads, leased_columns, newest_of_tree, segment_condition};
+pub(crate) use self::columns::{
+    due_in_pair, first_threads, leased_columns, newest_of_tree, oldest_of_tree, segment_condition,
+};
 pub(crate) use self::commit::commit_write_alone;
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::contents::{FIND_MISSING, PUT};

@@ -103,6 +103,7 @@ impl<E: Engine> Engine for Observed<E> {
     const LISTED: &'static str = E::LISTED;
     const TREE: &'static str = E::TREE;
     const TREE_FIGURES: &'static str = E::TREE_FIGURES;
+    const OLDEST_OF_TREE: &'static str = E::OLDEST_OF_TREE;
     const AND_UNINDEXED: &'static str = E::AND_UNINDEXED;
     const OLDEST_OF_PAIR: &'static str = E::OLDEST_OF_PAIR;
 

@@ -28,18 +28,13 @@ const ROOTS: &str = "with recursive tree (root_session_id, number) as (
         from tree where tree.root_session_id is not null and tree.number < $3
     )";
 
-/// Follows an engine's `TREE_FIGURES`. Adds the oldest session of each tree.
+/// Follows an engine's `TREE_FIGURES`. The engine's `OLDEST_OF_TREE` comes next.
 const TREES: &str = sql!(
     " select ",
     SessionRow::COLUMNS,
-    ", figures.session_count, figures.last_activity_at, figures.threads
-    from figures join sessions s on s.tenant = $1 and s.session_id = coalesce(
-        (select r.session_id from sessions r where r.tenant = $1 and r.session_id = figures.root_session_id),
-        (select r.session_id from sessions r where r.tenant = $1 and r.root_session_id = figures.root_session_id
-            order by r.session_id limit 1))
-    order by figures.root_session_id desc
-    limit $3"
+    ", figures.session_count, figures.last_activity_at, figures.threads from figures"
 );
+const NEWEST_FIRST: &str = " order by figures.root_session_id desc limit $3";
 
 /// Lists trees, newest root first, each with its oldest session.
 pub(super) async fn tree_list<E: Engine>(
@@ -56,6 +51,8 @@ fn list_statement<E: Engine>(tenant: &TenantId, page: Page<SessionId>) -> Statem
     let mut select = Statement::with("list trees", ROOTS, values![tenant, before, page.limit]);
     select.push(E::TREE_FIGURES);
     select.push(TREES);
+    select.push(E::OLDEST_OF_TREE);
+    select.push(NEWEST_FIRST);
     select
 }
 

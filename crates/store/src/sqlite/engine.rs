@@ -27,7 +27,7 @@ use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
     Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, LEASE, PUT, Refusal, Statement, Tally,
-    commit_write_alone, due_in_pair, first_threads, newest_of_tree, segment_condition,
+    commit_write_alone, due_in_pair, first_threads, newest_of_tree, oldest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -120,6 +120,8 @@ impl Engine for SqliteStore {
             from packed
         )"
     );
+
+    const OLDEST_OF_TREE: &'static str = concat!(" join sessions s on ", oldest_of_tree!());
 
     const AND_UNINDEXED: &'static str = " and +";
 
