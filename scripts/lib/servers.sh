@@ -14,6 +14,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 readonly SERVERS_POSTGRES_MAJOR=15
 # Each test has a database, and so a pool, of its own.
 readonly SERVERS_POSTGRES_CONNECTIONS=400
+# Tests decide when tables are analyzed and vacuumed: a worker that does so by itself changes plans
+# in the middle of a test, holds snapshots, and uses the database that is copied for each test. No
+# test crashes the machine, and a busy disk takes longer to sync than a statement may take.
+readonly SERVERS_POSTGRES_TEST_OPTIONS=(-c autovacuum=off -c fsync=off)
 # Servers take ports below the range from which the kernel picks client ports.
 readonly SERVERS_PORT_FIRST=15000 SERVERS_PORT_COUNT=15000
 readonly SERVERS_START_ATTEMPTS=8
@@ -309,7 +313,7 @@ servers_prepare_folder() {
 }
 
 servers_start_postgres() {
-    local bin data=$SERVERS_DIR/postgres log=$SERVERS_DIR/postgres.log password port attempt
+    local bin data=$SERVERS_DIR/postgres log=$SERVERS_DIR/postgres.log password port attempt options=()
     bin=$(servers_postgres_bin)
     password=$(servers_password)
     # Passwords keep other users of this machine out. MD5 is enough for that; with
@@ -320,13 +324,16 @@ servers_start_postgres() {
         --encoding=UTF8 --locale=C --no-sync) >"$log" 2>&1 ||
         servers_fail_with_log "initdb failed" "$log"
 
+    if [[ -n ${AGENT_RUNTIME_TEST_REQUIRE_SERVERS-} ]]; then
+        options=("${SERVERS_POSTGRES_TEST_OPTIONS[@]}")
+    fi
     for ((attempt = 0; attempt < SERVERS_START_ATTEMPTS; attempt++)); do
         port=$(servers_free_port)
         # What is not named here stays at its default: fsync and
-        # synchronous_commit are on.
+        # synchronous_commit are on for benchmarks.
         "${SERVERS_AS_USER[@]}" "$bin/postgres" -D "$data" -p "$port" \
             -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
-            -c max_connections="$SERVERS_POSTGRES_CONNECTIONS" -c timezone=UTC \
+            -c max_connections="$SERVERS_POSTGRES_CONNECTIONS" -c timezone=UTC "${options[@]}" \
             </dev/null >"$log" 2>&1 &
         SERVERS_POSTGRES_PID=$!
         if servers_await "$SERVERS_POSTGRES_PID" servers_postgres_is_ready "$data"; then

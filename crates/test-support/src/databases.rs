@@ -21,6 +21,17 @@ use crate::wait::until;
 
 /// The address of a superuser on a PostgreSQL server for tests.
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
+/// Tests decide when the server analyzes and vacuums tables. When it does so by itself, plans
+/// change in the middle of a test.
+const NO_AUTOVACUUM: &str = "do $$
+    declare
+        name regclass;
+    begin
+        for name in select oid from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
+            execute format('alter table %s set (autovacuum_enabled = false)', name);
+        end loop;
+    end
+$$";
 /// How long a statement waits for other writers of a file, whose turns SQLite does not order.
 const WRITER_LIMIT: Duration = Duration::from_mins(1);
 
@@ -298,6 +309,7 @@ async fn make_template(server: &str) -> String {
         execute_on(server, &format!("create database {name}")).await.unwrap();
         let made = with_database(server, &name);
         migrate(&made).await.unwrap();
+        execute_on(&made, NO_AUTOVACUUM).await.unwrap();
         // What the first connection finds out about the tables is stored beside them, and so copied
         // with them.
         execute_on(&made, "select").await.unwrap();

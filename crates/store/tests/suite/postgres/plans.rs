@@ -1,4 +1,7 @@
 //! Statements on PostgreSQL read only the rows that they need, also of large tables.
+//!
+//! The server does not analyze the tables of tests by itself. It would plan statements again in the
+//! middle of a test, which then have other plans than the test is about.
 
 use std::sync::Arc;
 
@@ -121,9 +124,6 @@ async fn accepting_a_run_does_not_read_a_queue_that_was_short_when_that_was_plan
             return;
         };
         let database = &fixture.database;
-        // The server would plan again once it has looked at the grown table.
-        let unseen = "alter table run_queue set (autovacuum_enabled = false)";
-        database.execute(unseen).await.unwrap();
         let accept_eight = async || {
             for _ in 0..8 {
                 fixture.enqueue(&queued_run(&fixture.tenant)).await;
@@ -153,9 +153,6 @@ async fn statements_read_one_row_of_sessions_that_were_none_when_those_were_plan
         return;
     };
     let database = &fixture.database;
-    // The server would plan again once it has looked at the grown table by itself.
-    let unseen = "alter table sessions set (autovacuum_enabled = false)";
-    database.execute(unseen).await.unwrap();
     let commit = fixture.commit(None, &["root"]);
     let run_id = commit.run.as_ref().unwrap().record.summary.run_id;
     let mut tip = fixture.publish(&commit).await;
@@ -196,11 +193,6 @@ async fn the_end_of_a_run_does_not_read_tables_that_were_small_when_that_was_pla
         return;
     };
     let database = &fixture.database;
-    for table in ["run_queue", "runs", "run_journal", "sessions", "history_segments"] {
-        // The server would plan again once it has looked at the grown table.
-        let unseen = format!("alter table {table} set (autovacuum_enabled = false)");
-        database.execute(&unseen).await.unwrap();
-    }
     let root = fixture.root(&["root"]).await;
     let end_eight = async || {
         for turn in 0..8 {
