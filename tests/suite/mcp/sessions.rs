@@ -1,8 +1,10 @@
 //! Servers that have lost a session, or an id, or send no response at all.
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use test_support::raw_server::{RawReply, RawServer};
@@ -238,4 +240,72 @@ async fn every_other_request_gets_its_response_as_well() {
             app.finish().await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_without_effects_is_sent_again_if_its_connection_breaks() {
+    let seen = Mutex::<HashSet<String>>::default();
+    let server = RawMcp::start_all(move |request| {
+        let method = request["method"].as_str().unwrap_or_default();
+        // As a server does that closes unused connections.
+        if seen.lock().unwrap().insert(method.to_owned()) {
+            return RawReply::bytes("");
+        }
+        match method {
+            "tools/call" => {
+                let content = json!([{"type": "text", "text": "called"}]);
+                response(&request["id"], json!({"content": content}))
+            }
+            _ => begin(request),
+        }
+    });
+    let server = server.await;
+    let app = McpApp::alone(&[("box", &server.url(), SLOW)]).await;
+    let words = app.use_tool("box_t", json!({})).await;
+    assert!(words.contains("the connection to it broke"), "{words}");
+    assert_eq!(app.use_tool("box_t", json!({})).await, "called");
+    app.finish().await;
+}
+
+/// Servers drop a question that they ask while the stream for it is not open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_call_waits_for_the_stream_of_the_messages_of_the_server() {
+    let times = Arc::<Mutex<HashMap<String, Instant>>>::default();
+    let of_server = Arc::clone(&times);
+    let server = RawServer::start(move |request| {
+        let message: Value = serde_json::from_str(&request.body).unwrap_or_default();
+        let (id, method) = (&message["id"], message["method"].as_str().unwrap_or("stream"));
+        if method == "stream" {
+            thread::sleep(Duration::from_millis(300));
+        }
+        of_server
+            .lock()
+            .unwrap()
+            .entry(method.to_owned())
+            .or_insert_with(Instant::now);
+        let result = match method {
+            "initialize" => {
+                let server = json!({"name": "s", "version": "1"});
+                json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server})
+            }
+            "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => json!({"content": [{"type": "text", "text": "called"}]}),
+            "stream" => return RawReply::new(405, &[], ""),
+            "server/discover" => return RawReply::new(400, &[], ""),
+            _ => return RawReply::new(202, &[], ""),
+        };
+        let response = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        let headers = [("content-type", "application/json"), ("mcp-session-id", "1")];
+        RawReply::new(200, &headers, response)
+    });
+    let server = server.await;
+    let app = McpApp::alone(&[("box", &server.url("/mcp"), SLOW)]).await;
+    assert_eq!(app.use_tool("box_t", json!({})).await, "called");
+    let times = times.lock().unwrap().clone();
+    let (begun, called) = (times["notifications/initialized"], times["tools/call"]);
+    // It waits for a second at most.
+    let is_late = called - begun >= Duration::from_secs(1);
+    let is_open = times.get("stream").is_some_and(|open| *open <= called);
+    assert!(is_open || is_late, "{times:?}");
+    app.finish().await;
 }

@@ -22,6 +22,9 @@ use values::settings::duration;
 const MAX_HEADER_BYTES: u32 = 64 << 10;
 /// The most unused connections to one host.
 const MAX_IDLE: usize = 8;
+/// The longest time that a connection is unused before another request. Many servers close a
+/// connection that has been unused for five seconds, possibly at the moment of a request.
+const MAX_IDLE_TIME: Duration = Duration::from_secs(4);
 
 /// Settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -75,6 +78,7 @@ impl OutgoingClient {
             .connect_timeout(settings.connect_timeout)
             .dns_resolver(Arc::new(guarded))
             .pool_max_idle_per_host(MAX_IDLE)
+            .pool_idle_timeout(MAX_IDLE_TIME)
             .http2_max_header_list_size(MAX_HEADER_BYTES)
             .referer(false)
             .gzip(settings.decompress)

@@ -34,6 +34,8 @@ pub(super) struct Requests {
     /// Is cancelled once a new connection has to replace this one: a server over HTTP speaks other
     /// revisions, or does not know the session any longer.
     pub(super) outdated: CancellationToken,
+    /// Is cancelled once the server can send its own messages over HTTP, or has refused to.
+    pub(super) listening: CancellationToken,
     /// Is cancelled at the end of the connection. Ends its HTTP requests, or else its process.
     pub(super) closed: CancellationToken,
 }
@@ -75,6 +77,7 @@ impl Default for Requests {
             room_for_lists: Arc::new(Semaphore::new(MAX_LISTS)),
             lists_changed: AtomicBool::default(),
             outdated: CancellationToken::new(),
+            listening: CancellationToken::new(),
             closed: CancellationToken::new(),
         }
     }

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use rmcp::model::{
-    ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData, JsonRpcMessage,
-    ServerJsonRpcMessage,
+    CallToolRequestMethod, ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData,
+    JsonRpcMessage, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
+use tokio::time::timeout;
 
 use super::body::{Counted, events};
 use super::credentials::Credentials;
@@ -36,6 +38,9 @@ const AFTER_READING: [ErrorCode; 3] = [
 ];
 /// The most bytes of a body of an error that is not JSON.
 const MAX_ERROR: usize = 16 << 10;
+/// How long the first call waits for the stream of the server's own messages. Some servers send the
+/// head of the stream with its first event.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Error = StreamableHttpError<OutgoingError>;
 
@@ -108,8 +113,26 @@ impl GuardedHttp {
         messages
     }
 
+    /// Waits until the server can send its own messages, such as questions during a call. Servers
+    /// drop a question that they can't send.
+    async fn until_listening(&self) {
+        let listening = &self.incoming.requests.listening;
+        let _ = timeout(STREAM_TIMEOUT, listening.cancelled()).await;
+        // The next calls do not wait again.
+        listening.cancel();
+    }
+
     /// Sends a request. If the server refuses the access token, sends it again with a new one.
-    async fn send(&self, method: Method, headers: HeaderMap, body: Option<Bytes>) -> Result<OutgoingResponse, Error> {
+    ///
+    /// A server closes a connection that has been unused for a while, possibly at the moment of a
+    /// request. So if the connection breaks, a request that may be repeated is sent once more.
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Option<Bytes>,
+        mut may_repeat: bool,
+    ) -> Result<OutgoingResponse, Error> {
         let HttpServer {
             client,
             target,
@@ -129,7 +152,13 @@ impl GuardedHttp {
                 body: body.clone(),
                 max_redirects: 0,
             });
-            let response = response.await.map_err(Error::Client)?;
+            let response = match response.await {
+                Err(OutgoingError::Broken(_)) if may_repeat => {
+                    may_repeat = false;
+                    continue;
+                }
+                response => response.map_err(Error::Client)?,
+            };
             let status = response.status();
             if status == 401 && is_first && credentials.renew(&sent_credentials).await {
                 is_first = false;
@@ -151,8 +180,12 @@ impl GuardedHttp {
         let has_session = session_id.is_some();
         let mut headers = headers_of(session_id.as_deref(), headers)?;
         headers.insert("content-type", HeaderValue::from_static("application/json"));
-        let body = serde_json::to_vec(&message)?.into();
-        let response = self.send(Method::POST, headers, Some(body)).await?;
+        let body = Some(serde_json::to_vec(&message)?.into());
+        let is_call = is_call(&message);
+        if is_call && has_session {
+            self.until_listening().await;
+        }
+        let response = self.send(Method::POST, headers, body, !is_call).await?;
         let status = response.status();
         let JsonRpcMessage::Request(request) = &message else {
             return match status {
@@ -269,7 +302,7 @@ impl StreamableHttpClient for GuardedHttp {
     ) -> Result<(), Error> {
         let headers = headers_of(Some(&session_id), headers)?;
         // A server may refuse it, and then ends the session when it wants.
-        self.send(Method::DELETE, headers, None).await.map(drop)
+        self.send(Method::DELETE, headers, None, true).await.map(drop)
     }
 
     async fn get_stream(
@@ -284,12 +317,22 @@ impl StreamableHttpClient for GuardedHttp {
         if let Some(id) = last_event_id {
             headers.insert(LAST_EVENT_ID, value(&id)?);
         }
-        let response = self.until_closed(self.send(Method::GET, headers, None)).await?;
+        let response = self.until_closed(self.send(Method::GET, headers, None, true)).await;
+        self.incoming.requests.listening.cancel();
+        let response = response?;
         match (response.status(), media_type(&response).as_deref()) {
             (200, Some("text/event-stream")) => Ok(self.events(response.into_stream(), None)),
             // The stream is optional, and a server says so in different ways.
             _ => Err(Error::ServerDoesNotSupportSse),
         }
+    }
+}
+
+/// Returns whether a message calls a tool, which may have effects.
+fn is_call(message: &ClientJsonRpcMessage) -> bool {
+    match message {
+        JsonRpcMessage::Request(request) => request.request.method() == CallToolRequestMethod::VALUE,
+        _ => false,
     }
 }
 
