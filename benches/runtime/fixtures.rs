@@ -81,6 +81,7 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
             events: Vec::new(),
             applied: Vec::new(),
             deliveries: Vec::new(),
+            is_metered: false,
         }),
         thread: None,
         draft,

@@ -352,7 +352,8 @@ create index threads_by_metadata on threads using gin ((metadata::jsonb) jsonb_p
 -- Messages to receivers outside, written with what they tell of.
 create table webhook_deliveries (
     delivery_id uuid not null,
-    run_id uuid not null,
+    -- Null if it is not about a run.
+    run_id uuid,
     created_at timestamptz not null,
     -- When it is due; none once it is over.
     due_at timestamptz,
@@ -380,6 +381,34 @@ create index webhook_deliveries_by_tenant on webhook_deliveries (tenant, receive
 create index webhook_deliveries_by_age on webhook_deliveries (created_at) where status <> 'pending';
 create index webhook_deliveries_by_run on webhook_deliveries (tenant, run_id, delivery_id);
 create index webhook_deliveries_dead on webhook_deliveries (tenant, delivery_id) where status = 'dead';
+
+-- What runs have spent and reserved of each limit. In microdollars.
+create table spend_periods (
+    spent bigint not null default 0,
+    reserved bigint not null default 0,
+    most bigint not null,
+    -- The part of the limit, in percent, about which a message was sent last.
+    notified smallint not null default 0,
+    tenant text collate "C" not null,
+    -- `tenant`, `agent:NAME` or `key:ID`.
+    scope text collate "C" not null,
+    -- `2026-12-01` for a day or `2026-12` for a month.
+    period text collate "C" not null,
+    primary key (tenant, scope, period)
+) with (fillfactor = 50);
+
+-- What a run has reserved of each limit that counts it. A row whose reservation has expired stays
+-- for some days, without an amount: its run may end after all.
+create table spend_reservations (
+    run_id uuid not null,
+    amount bigint not null,
+    expires_at timestamptz,
+    tenant text collate "C" not null,
+    scope text collate "C" not null,
+    period text collate "C" not null,
+    primary key (tenant, run_id, scope, period)
+) with (fillfactor = 70);
+create index spend_reservations_by_expiry on spend_reservations (expires_at);
 
 create table agent_versions (
     created_at timestamptz not null,

@@ -333,7 +333,8 @@ create index threads_by_session on threads (tenant, session_id) where session_id
 -- Messages to receivers outside, written with what they tell of.
 create table webhook_deliveries (
     delivery_id blob not null,
-    run_id blob not null,
+    -- Null if it is not about a run.
+    run_id blob,
     created_at integer not null,
     -- When it is due; none once it is over.
     due_at integer,
@@ -361,6 +362,34 @@ create index webhook_deliveries_by_tenant on webhook_deliveries (tenant, receive
 create index webhook_deliveries_by_age on webhook_deliveries (created_at) where status <> 'pending';
 create index webhook_deliveries_by_run on webhook_deliveries (tenant, run_id, delivery_id);
 create index webhook_deliveries_dead on webhook_deliveries (tenant, delivery_id) where status = 'dead';
+
+-- What runs have spent and reserved of each limit. In microdollars.
+create table spend_periods (
+    spent integer not null default 0,
+    reserved integer not null default 0,
+    most integer not null,
+    -- The part of the limit, in percent, about which a message was sent last.
+    notified integer not null default 0,
+    tenant text not null,
+    -- `tenant`, `agent:NAME` or `key:ID`.
+    scope text not null,
+    -- `2026-12-01` for a day or `2026-12` for a month.
+    period text not null,
+    primary key (tenant, scope, period)
+) strict;
+
+-- What a run has reserved of each limit that counts it. A row whose reservation has expired stays
+-- for some days, without an amount: its run may end after all.
+create table spend_reservations (
+    run_id blob not null,
+    amount integer not null,
+    expires_at integer,
+    tenant text not null,
+    scope text not null,
+    period text not null,
+    primary key (tenant, run_id, scope, period)
+) strict;
+create index spend_reservations_by_expiry on spend_reservations (expires_at);
 
 create table agent_versions (
     created_at integer not null,

@@ -14,7 +14,7 @@ use ::store::keys::{ApiKeyRecord, Scope};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{ApiKeyId, ParseIdError, UuidV7Source};
 use values::json::Value;
-use values::limits::{ParsePatternError, Pattern, RunLimits};
+use values::limits::{ParsePatternError, Pattern, RunLimits, SpendLimits};
 use values::session::Hash;
 use values::tenant::TenantId;
 use values::usage::Cost;
@@ -86,6 +86,12 @@ pub(super) struct KeyLimits {
     /// The most US dollars of a run.
     #[arg(long, value_parser = dollars)]
     max_cost: Option<Cost>,
+    /// The most US dollars of all runs in a day.
+    #[arg(long, value_parser = dollars)]
+    max_cost_per_day: Option<Cost>,
+    /// The most US dollars of all runs in a month.
+    #[arg(long, value_parser = dollars)]
+    max_cost_per_month: Option<Cost>,
     /// Patterns of the agents that may work, such as `support-*`.
     #[arg(long, value_delimiter = ',')]
     agents: Vec<Pattern>,
@@ -117,6 +123,10 @@ impl From<KeyLimits> for RunLimits {
             agents: limits.agents,
             models: limits.models,
             providers: limits.providers,
+            spend: SpendLimits {
+                day: limits.max_cost_per_day,
+                month: limits.max_cost_per_month,
+            },
         }
     }
 }

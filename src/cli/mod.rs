@@ -217,6 +217,8 @@ mod tests {
             "max-tokens",
             "max-seconds",
             "max-cost",
+            "max-cost-per-day",
+            "max-cost-per-month",
             "agents",
             "models",
             "providers",

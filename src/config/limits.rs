@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use serde::Deserialize;
+use chrono_tz::Tz;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
 use super::sections::Sections;
-use values::limits::{Limits, Pattern, RequestRate, RunLimits, TenantLimits};
+use values::limits::{Limits, Pattern, RequestRate, RunLimits, SpendLimits, SpendWebhook, TenantLimits};
 use values::settings::{optional_cost, optional_integer};
 use values::tenant::TenantId;
 use values::usage::Cost;
@@ -36,6 +38,20 @@ struct TenantLimitsConfig {
     /// US dollars.
     #[serde(default, deserialize_with = "optional_cost")]
     max_cost: Option<Cost>,
+    /// US dollars of all runs together.
+    #[serde(default, deserialize_with = "optional_cost")]
+    max_cost_per_day: Option<Cost>,
+    #[serde(default, deserialize_with = "optional_cost")]
+    max_cost_per_month: Option<Cost>,
+    /// The same for the runs of single agents.
+    #[serde(default)]
+    agent_spend: BTreeMap<String, AgentSpendConfig>,
+    /// Where days and months begin; UTC by default.
+    #[serde(default, deserialize_with = "optional_zone")]
+    time_zone: Option<Tz>,
+    /// Who is told that 50, 80 and 100 % of a limit of spending are spent.
+    #[serde(default)]
+    spend_webhook: Option<SpendWebhookConfig>,
     /// Patterns of names; empty allows all.
     #[serde(default)]
     agents: Option<Vec<Pattern>>,
@@ -64,6 +80,31 @@ struct TenantLimitsConfig {
     request_burst: Option<u32>,
 }
 
+/// What the runs of an agent may cost together, in US dollars.
+#[derive(Clone, Copy, Deserialize)]
+struct AgentSpendConfig {
+    #[serde(default, deserialize_with = "optional_cost")]
+    max_cost_per_day: Option<Cost>,
+    #[serde(default, deserialize_with = "optional_cost")]
+    max_cost_per_month: Option<Cost>,
+}
+
+/// Receives messages about limits of spending.
+#[derive(Clone, Deserialize)]
+struct SpendWebhookConfig {
+    url: String,
+    /// A name in `[webhooks.secrets]`.
+    #[serde(default)]
+    secret: Option<String>,
+}
+
+fn optional_zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tz>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let zone = name.parse();
+    zone.map(Some)
+        .map_err(|_| D::Error::custom(format!("{name:?} is no time zone, such as \"Europe/Berlin\"")))
+}
+
 impl TenantLimitsConfig {
     /// Returns these limits, with the limits of all tenants as defaults.
     fn or(&self, all: &Self) -> TenantLimits {
@@ -84,7 +125,18 @@ impl TenantLimitsConfig {
                 agents: patterns(&self.agents, &all.agents),
                 models: patterns(&self.models, &all.models),
                 providers: patterns(&self.providers, &all.providers),
+                spend: SpendLimits {
+                    day: self.max_cost_per_day.or(all.max_cost_per_day),
+                    month: self.max_cost_per_month.or(all.max_cost_per_month),
+                },
             },
+            agent_spend: self.agent_spend(all),
+            time_zone: self.time_zone.or(all.time_zone).unwrap_or(Tz::UTC),
+            spend_webhook: self
+                .spend_webhook
+                .as_ref()
+                .or(all.spend_webhook.as_ref())
+                .map(SpendWebhook::from),
             light_runs: self.light_runs.or(all.light_runs),
             queued_runs: self.queued_runs.or(all.queued_runs),
             readers: self.readers.or(all.readers),
@@ -93,6 +145,27 @@ impl TenantLimitsConfig {
                 per_second,
                 burst: burst.unwrap_or(per_second),
             }),
+        }
+    }
+}
+
+impl TenantLimitsConfig {
+    /// Returns the limits of agents. Those of an agent replace its limits for all tenants.
+    fn agent_spend(&self, all: &Self) -> BTreeMap<String, SpendLimits> {
+        let agents = all.agent_spend.iter().chain(&self.agent_spend);
+        let limits = |spend: &AgentSpendConfig| SpendLimits {
+            day: spend.max_cost_per_day,
+            month: spend.max_cost_per_month,
+        };
+        agents.map(|(name, spend)| (name.clone(), limits(spend))).collect()
+    }
+}
+
+impl From<&SpendWebhookConfig> for SpendWebhook {
+    fn from(webhook: &SpendWebhookConfig) -> Self {
+        Self {
+            url: webhook.url.clone(),
+            secret: webhook.secret.clone(),
         }
     }
 }

@@ -18,14 +18,16 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 13] = [
+const NAMED: [&[&str]; 15] = [
     &["auth", "issuers"],
     &["auth", "issuers", ANY, "required"],
     &["auth", "issuers", ANY, "scopes"],
     &["capabilities"],
     &["context_windows"],
+    &["limits", "each_tenant", "agent_spend"],
     &["limits", "profiles"],
     &["limits", "tenants"],
+    &["limits", "tenants", ANY, "agent_spend"],
     &["prices"],
     &["providers"],
     &["providers", ANY, "headers"],

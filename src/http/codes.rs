@@ -145,6 +145,13 @@ codes! {
          `detail` says why. It has expired or was revoked, its signature is wrong, or a [claim](tokens.md#claims) is \
          missing or has another value than the configuration requires.",
         "Get a new token. If it is refused as well, compare its claims with the [rules](tokens.md#claims).";
+    SpendLimitReached = "spend_limit_reached", PAYMENT_REQUIRED, "A limit of spending is reached",
+        "The tenant, the agent or the API key may spend only so much in a day or a month, and too little of it is \
+         left. `detail` names the limit, and `resets_at` says when the next day or month begins. Runs in progress have \
+         reserved a part of the limit, so some may be left again when they end. A run in progress that reaches the \
+         limit ends as `stopped`.",
+        "Wait until `resets_at`, or ask the operator for a higher limit. `GET /v1/spend` shows what is spent, \
+         reserved and left. See [Spending](spending.md).";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this",
         "The API key or the token is valid, but lacks the scope that the route needs.",
         "Use a key with the scope. The [table of routes](api.md#routes) has the scope of each route.";

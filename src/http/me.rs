@@ -98,6 +98,10 @@ struct CallerRunLimits {
     max_seconds: Option<u32>,
     /// The most US dollars.
     max_cost: Option<Cost>,
+    /// The most US dollars of all runs in a day.
+    max_cost_per_day: Option<Cost>,
+    /// The most US dollars of all runs in a month.
+    max_cost_per_month: Option<Cost>,
     /// Patterns of the names of the allowed agents; empty allows all.
     agents: Vec<String>,
     /// Patterns of the allowed models, as `PROVIDER/MODEL`; empty allows all.
@@ -174,6 +178,8 @@ impl From<&RunLimits> for CallerRunLimits {
             max_tokens: limits.max_tokens,
             max_seconds: limits.max_seconds,
             max_cost: limits.max_cost,
+            max_cost_per_day: limits.spend.day,
+            max_cost_per_month: limits.spend.month,
             agents: texts(&limits.agents),
             models: texts(&limits.models),
             providers: texts(&limits.providers),

@@ -26,6 +26,7 @@ mod openai;
 mod runs;
 mod service;
 mod sessions;
+mod spending;
 mod tenant_limits;
 mod threads;
 

@@ -19,6 +19,7 @@ use super::conflicts::Conflict;
 use crate::run::refusal::OpenCalls;
 use agent::record::{RequiredActionView, RunStatus};
 use values::causes::with_causes;
+use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 
 /// The longest text of a problem, in bytes.
@@ -95,6 +96,10 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     session_id: Option<SessionId>,
+    /// When runs may begin again, in `spend_limit_reached`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    resets_at: Option<Timestamp>,
     /// The conflicts of a merge, in `merge_conflict`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -117,6 +122,7 @@ impl Problem {
             run_status: None,
             session_id: None,
             required_action: None,
+            resets_at: None,
             conflicts: Vec::new(),
         };
         Self(Box::new(Parts {
@@ -163,6 +169,13 @@ impl Problem {
     #[must_use]
     pub(super) fn with_run(mut self, run_id: Option<RunId>) -> Self {
         self.0.body.run_id = run_id;
+        self
+    }
+
+    /// Says when runs may begin again.
+    #[must_use]
+    pub(super) fn with_reset(mut self, resets_at: Timestamp) -> Self {
+        self.0.body.resets_at = Some(resets_at);
         self
     }
 

@@ -104,6 +104,9 @@ impl From<Refusal> for Problem {
             Refusal::TooManyRuns { retry_after, .. } | Refusal::TooManyTenantRuns { retry_after, .. } => {
                 Self::new(ProblemCode::TooManyRuns, detail).with_retry_after(retry_after)
             }
+            Refusal::SpendLimitReached(standing) => {
+                Self::new(ProblemCode::SpendLimitReached, detail).with_reset(standing.limit.resets_at)
+            }
             Refusal::ShuttingDown => {
                 Self::new(ProblemCode::ShuttingDown, detail).with_retry_after(SHUTDOWN_RETRY_AFTER)
             }

@@ -42,7 +42,7 @@ use super::revocations::Revocations;
 use super::state::Api;
 use super::{
     ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
-    openai, resource_metadata, runs, service, sessions, threads,
+    openai, resource_metadata, runs, service, sessions, spending, threads,
 };
 use crate::run::RunContext;
 use crate::tokens::Tokens;
@@ -314,6 +314,8 @@ parts! {
         agents::list_agents,
         agents::get_agent,
         service::get_service,
+        spending::get_spend,
+        spending::get_usage,
         langgraph::assistants::get_langgraph_info,
         langgraph::assistants::list_assistants,
         langgraph::assistants::get_assistant,

@@ -232,15 +232,16 @@ fn log_attempt(
     attempted: &Result<u16, AttemptError>,
     status: DeliveryStatus,
 ) {
-    let (delivery_id, run_id, attempts) = (record.delivery_id, record.run_id, record.attempts);
+    let (delivery_id, attempts) = (record.delivery_id, record.attempts);
+    let run_id = record.run_id.map(tracing::field::display);
     let Err(error) = attempted else {
-        tracing::debug!(%delivery_id, %run_id, %tenant, attempts, "a webhook was delivered");
+        tracing::debug!(%delivery_id, run_id, %tenant, attempts, "a webhook was delivered");
         return;
     };
     let (failure, cause) = (error.to_string(), error.cause());
     if status == DeliveryStatus::Dead {
-        tracing::warn!(%delivery_id, %run_id, %tenant, attempts, failure, cause, "a webhook is given up");
+        tracing::warn!(%delivery_id, run_id, %tenant, attempts, failure, cause, "a webhook is given up");
     } else {
-        tracing::info!(%delivery_id, %run_id, %tenant, attempts, failure, cause, "a webhook failed and is sent again");
+        tracing::info!(%delivery_id, run_id, %tenant, attempts, failure, cause, "a webhook failed and is sent again");
     }
 }

@@ -15,6 +15,7 @@ use super::read::run_wait;
 use super::refusal::Refusal;
 use super::request::RequestKey;
 use super::settings::PriorityScope;
+use super::spend;
 use agent::record::{RunMode, RunStatus};
 use store::queue::{Acceptance, IfBusy, KnownRequest, Lease, LeasedRun, NewQueuedRun, StoredRequest};
 use store::sessions::ConflictPolicy;
@@ -55,6 +56,7 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
         RunStatus::Queued
     };
     let run = new_queued_run(&ctx, &plan, status)?;
+    spend::check(&ctx, plan.spend_terms(), &run.summary).await?;
     match ctx.store.run_accept(&run).await? {
         Acceptance::Accepted { lease, interrupted } => {
             if lease.is_none() {

@@ -174,7 +174,7 @@ async fn import_draft(
     if let Some(model) = &request.context.model {
         ctx.models.check(model)?;
         let no_key = RunLimits::default();
-        let allowance = Allowance::new(&ctx.limits.of(tenant).runs, &no_key);
+        let allowance = Allowance::new(ctx.limits.of(tenant), &no_key);
         allowance.check_models([model], &ctx.prices)?;
     }
     let overrides = &request.context.overrides;

@@ -32,6 +32,8 @@ mod events;
 
 mod context;
 
+mod spend;
+
 pub mod read;
 
 pub mod files;
@@ -78,4 +80,5 @@ pub use self::request::{
     ThreadFrom,
 };
 pub use self::rewrite::{MessageChange, change_messages};
+pub use self::spend::standings;
 pub use self::start::{start, start_new};

@@ -88,6 +88,6 @@ fn may_run<'m>(
     models: impl IntoIterator<Item = &'m ModelRef>,
 ) -> bool {
     let limits = ctx.limits.of(tenant);
-    let allowance = Allowance::new(&limits.runs, key);
+    let allowance = Allowance::new(limits, key);
     allowance.check_agent(name).is_ok() && allowance.check_models(models, &ctx.prices).is_ok()
 }

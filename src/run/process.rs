@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::context::RunContext;
 use super::control::receive_messages;
 use super::queue::{persist_progress, renew_leases, take_runs, watch_leases};
+use super::spend::keep_reservations;
 use store::StoreError;
 
 /// How long runs cancelled at shutdown may take to store their records.
@@ -20,6 +21,7 @@ pub fn begin(ctx: &Arc<RunContext>) {
     supervise(ctx, "renew leases", renew_leases);
     supervise(ctx, "watch leases", watch_leases);
     supervise(ctx, "persist progress", persist_progress);
+    supervise(ctx, "keep reservations", keep_reservations);
     if takes_runs(ctx) {
         supervise(ctx, "lease runs", take_runs);
     }

@@ -23,6 +23,7 @@ use super::handle::{OnDeparture, ResultSource, RunHandle};
 use super::plan::{RunPlan, begun_summary, plan, refuse_continued};
 use super::refusal::Refusal;
 use super::request::RunRequest;
+use super::spend;
 use super::work::{LiveEvents, run_span, run_trace};
 use agent::record::RunStatus;
 use board::LiveRun;
@@ -72,9 +73,13 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
         refuse_continued(&*ctx.store, &plan.tenant, &plan.base).await?;
     }
     let summary = begun_summary(ctx, plan, RunStatus::Running);
+    let reservation = spend::begin(ctx, plan.spend_terms(), &summary).await?;
     let run = LiveRun::begun(summary.clone()).with_echo(request.echo.clone());
     let opening = ctx.board.run_open(&plan.tenant, Arc::new(run.clone()), exclusive);
     if let Err(rival) = opening.await {
+        if reservation.is_some() {
+            ctx.store.spend_release(&plan.tenant, summary.run_id).await?;
+        }
         return Err(Refusal::Conflict { run_id: Some(rival) });
     }
     let origin = request.origin.as_ref();
@@ -89,6 +94,9 @@ async fn open(ctx: &Arc<RunContext>, plan: &RunPlan) -> Result<(RunHandle, Arc<L
             trace: run_trace(ctx, &plan.tenant, &summary, origin),
         },
     );
+    if let Some(reservation) = reservation {
+        let _ = active.reservation.set(reservation);
+    }
     let at_work = process.active.add(&active);
     let end = |control| OnDeparture::EndHere(Arc::clone(&active), control);
     let departure = OnDeparture::of(request, end);

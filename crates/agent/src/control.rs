@@ -16,22 +16,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
+use crate::completion_limit::{CompletionLimit, limit};
 use crate::journal::RecordSize;
+use crate::reservation::Reservation;
 use values::clock::{Clock, Deadline, SteadyClock, Timestamp};
-use values::json::Value;
 use values::usage::{Cost, Price, Usage};
 
-/// Names the budget as the source of stop signals.
-const BUDGET: &str = "budget";
 /// Names the run's record as the source of stop signals.
 const RECORD: &str = "record";
 /// Names the caller's cancellation as the source of stop signals.
 const CANCELLATION: &str = "cancellation";
 /// Names the caller's stop as the source of stop signals.
 const STOP: &str = "stop";
-/// How many tokens the estimate of a completion may exceed the rest of the budget by. A short text
-/// may consist of long words only, so its estimate is less precise.
-const OVERRUN_SLACK: u64 = 8;
 
 /// The usage of an execution.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +57,9 @@ pub struct ExecutionControl {
     grace_began_at: OnceLock<Instant>,
     /// Shared by all executions of the run.
     record: Arc<RecordSize>,
+    /// What the run has reserved of limits that it shares with others. Only its own execution has
+    /// it.
+    reservation: Option<Arc<Reservation>>,
     parent: Option<Arc<Self>>,
 }
 
@@ -77,6 +76,7 @@ impl ExecutionControl {
             began_at: None,
             grace_began_at: OnceLock::new(),
             record: Arc::default(),
+            reservation: None,
             parent: None,
         }
     }
@@ -86,6 +86,12 @@ impl ExecutionControl {
     pub fn with_record(self, record: RecordSize) -> Self {
         let record = Arc::new(record);
         Self { record, ..self }
+    }
+
+    /// Has each request to a model claim its cost from a reservation.
+    #[must_use]
+    pub fn with_reservation(self, reservation: Option<Arc<Reservation>>) -> Self {
+        Self { reservation, ..self }
     }
 
     /// Sets the token of a stop: it is cancelled when the caller wants the execution to end with
@@ -201,7 +207,17 @@ impl ExecutionControl {
     /// Returns whether tokens or the cost of models are limited.
     pub fn limits_usage(&self) -> bool {
         let is_limited = self.budget.max_tokens.is_some() || self.budget.max_cost.is_some();
-        is_limited || self.parent.as_ref().is_some_and(|parent| parent.limits_usage())
+        is_limited || self.reservation.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_usage())
+    }
+
+    /// Returns the control of the run's own execution.
+    pub(crate) fn of_run(&self) -> &Self {
+        self.parent.as_ref().map_or(self, |parent| parent.of_run())
+    }
+
+    /// Returns what the run has reserved of limits that it shares with others.
+    pub(crate) fn reservation(&self) -> Option<&Reservation> {
+        self.reservation.as_deref()
     }
 
     /// Returns the signal of the caller's cancellation or, without one, of the caller's stop.
@@ -325,6 +341,7 @@ impl ExecutionControl {
         let usage = self.spent() + pending;
         let by_tokens = self.budget.max_tokens.map(|max| CompletionLimit {
             tokens: max.saturating_sub(usage.total_tokens),
+            reason: StopReason::TokenLimitReached,
             name: "max_tokens",
             value: json!(max),
         });
@@ -334,6 +351,7 @@ impl ExecutionControl {
             let tokens = if is_spent { 0 } else { price.output_tokens_for(left)? };
             Some(CompletionLimit {
                 tokens,
+                reason: StopReason::TokenLimitReached,
                 name: "max_cost",
                 value: json!(max),
             })
@@ -388,44 +406,6 @@ impl SpentUsage {
         all: Usage::NOTHING,
         lost: Usage::NOTHING,
     };
-}
-
-/// The limit of one completion.
-#[derive(Debug, Clone)]
-pub struct CompletionLimit {
-    /// The most tokens that the completion may have.
-    pub tokens: u64,
-    /// The name of the limit that allows no more tokens.
-    name: &'static str,
-    value: Value,
-}
-
-impl CompletionLimit {
-    /// Returns the signal for a request that leaves no tokens for a completion.
-    pub fn refusal(&self, input_tokens: u64) -> Option<StopSignal> {
-        let message = format!("too little is left for a request of at least {input_tokens} tokens and its answer");
-        let signal = || limit(StopReason::TokenLimitReached, self.name, self.value.clone(), &message);
-        (self.tokens == 0).then(signal)
-    }
-
-    /// Returns whether a completion of at least `least` tokens exceeds the limit.
-    pub fn is_overrun(&self, least: u64) -> bool {
-        least > self.tokens.saturating_add(OVERRUN_SLACK)
-    }
-
-    /// Returns the signal for a completion that exceeds the limit.
-    pub fn overrun(&self) -> StopSignal {
-        let message = "the answer overran the tokens that were left";
-        limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message)
-    }
-}
-
-/// Makes the signal of a limit of the budget. No request to continue overrides it.
-fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
-    let message = format!("{message}: {name} is {value}");
-    StopSignal::new(reason, BUDGET, message)
-        .with_figure(name, value)
-        .binding()
 }
 
 fn cancelled() -> StopSignal {

@@ -29,6 +29,7 @@ pub mod queue;
 pub mod retention;
 pub mod runs;
 pub mod sessions;
+pub mod spend;
 pub mod threads;
 pub mod token_revocations;
 mod traits;

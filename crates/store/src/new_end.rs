@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::codec::{EncodeError, Payload, encode_events};
-use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, StoredTime, Value, stored_count};
+use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, SettlementRow, StoredTime, Value, stored_count};
 use super::runs::RunEnd;
 use agent::record::{RunEvent, RunStatus, ThreadName, event_weight};
 use tasks::off_thread::by_size_of;
@@ -19,6 +19,7 @@ pub(crate) struct NewEnd {
     pub(crate) events: Option<NewEvents>,
     pub(crate) applied: Vec<String>,
     pub(crate) deliveries: Vec<NewDeliveryRow>,
+    pub(crate) settlement: Option<SettlementRow>,
 }
 
 /// The values of a row of `run_events`.
@@ -41,7 +42,7 @@ impl NewEnd {
     pub(super) fn new(end: &RunEnd, output_messages: Option<i16>) -> Result<Self, EncodeError> {
         let run_id = end.record.summary.run_id;
         let deliveries = end.deliveries.iter();
-        let deliveries = deliveries.map(|delivery| NewDeliveryRow::new(run_id, delivery));
+        let deliveries = deliveries.map(|delivery| NewDeliveryRow::new(Some(run_id), delivery));
         Ok(Self {
             run: NewRun::new(&end.record, &end.steps, output_messages)?,
             lease: end.lease.as_ref().map(LeaseKey::from),
@@ -49,6 +50,9 @@ impl NewEnd {
             events: NewEvents::new(&end.events)?,
             applied: end.applied.clone(),
             deliveries: deliveries.collect::<Result<_, _>>()?,
+            settlement: end.is_metered.then(|| SettlementRow {
+                spent: end.record.summary.usage.known_cost().microdollars(),
+            }),
         })
     }
 
@@ -77,7 +81,7 @@ impl NewEnd {
 
     /// Returns whether the record is all that is written.
     pub(crate) fn is_record_only(&self) -> bool {
-        self.lease.is_none() && self.events.is_none() && self.deliveries.is_empty()
+        self.lease.is_none() && self.events.is_none() && self.deliveries.is_empty() && self.settlement.is_none()
     }
 }
 

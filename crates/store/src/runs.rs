@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use super::error::StoreError;
 use super::query::{Page, TimeRange};
 use super::queue::Lease;
-use agent::record::{NewDelivery, RunEvent, RunRecord, RunStatus, RunSummary, StepRecord, ThreadName};
+use agent::record::{Creator, NewDelivery, RunEvent, RunRecord, RunStatus, RunSummary, StepRecord, ThreadName};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 use values::json::Object;
 use values::model_ref::ModelRef;
 use values::tenant::TenantId;
+use values::usage::Usage;
 
 /// Reads runs.
 #[async_trait]
@@ -31,6 +32,9 @@ pub trait RunReader: Send + Sync + fmt::Debug {
 
     /// Finds the run whose open calls a run answers.
     async fn run_lookup_by_answer(&self, tenant: &TenantId, by: RunId) -> Result<Option<RunSummary>, StoreError>;
+
+    /// Sums the usage of ended runs.
+    async fn usage_sum(&self, tenant: &TenantId, query: &UsageQuery) -> Result<Vec<UsageSum>, StoreError>;
 
     /// Lists runs without their outputs, newest first.
     async fn run_list(
@@ -140,6 +144,41 @@ pub enum Answerer {
     Client,
 }
 
+/// The runs whose usage is summed, and how the sums are divided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageQuery {
+    /// The spans of time in which the runs were made, at least one: the name of the span, its
+    /// beginning and its end.
+    pub spans: Vec<(String, Timestamp, Timestamp)>,
+    /// Whether each agent has a sum of its own.
+    pub by_agent: bool,
+    /// Whether each model has one.
+    pub by_model: bool,
+    /// Whether each caller has one.
+    pub by_creator: bool,
+    /// The most sums.
+    pub limit: u32,
+}
+
+/// The sum of the usage of some runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageSum {
+    /// The name of the span.
+    pub span: String,
+    /// The agent; empty if agents are summed.
+    pub agent: String,
+    /// The model that answered last; empty if models are summed.
+    pub model: String,
+    /// The caller; `None` if callers are summed, and for runs without one.
+    pub created_by: Option<Creator>,
+    /// The number of runs.
+    pub runs: u64,
+    /// The number of runs of whose cost a part is not known.
+    pub cost_unknown_runs: u64,
+    /// The tokens, with the known part of the cost.
+    pub usage: Usage,
+}
+
 /// The end of a run: everything that its last transaction writes.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
@@ -157,6 +196,8 @@ pub struct RunEnd {
     pub applied: Vec<String>,
     /// The webhooks to send.
     pub deliveries: Vec<NewDelivery>,
+    /// Whether the run has reserved spending, which its end settles.
+    pub is_metered: bool,
 }
 
 /// The result of recording the end of a run.

@@ -18,6 +18,7 @@ use super::queue::{AcceptanceStore, LeaseStore, MessageStore, ProgressStore};
 use super::retention::RetentionStore;
 use super::runs::{RunReader, RunWriter};
 use super::sessions::{SessionReader, SessionWriter};
+use super::spend::SpendStore;
 use super::threads::ThreadStore;
 use super::token_revocations::TokenRevocationStore;
 
@@ -32,6 +33,7 @@ pub trait Store:
     + ProgressStore
     + MessageStore
     + ThreadStore
+    + SpendStore
     + OutboxStore
     + RetentionStore
     + CommandStore
@@ -54,6 +56,7 @@ impl<T> Store for T where
         + ProgressStore
         + MessageStore
         + ThreadStore
+        + SpendStore
         + OutboxStore
         + RetentionStore
         + CommandStore

@@ -189,6 +189,7 @@ pub fn run_end(record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
         events: Vec::new(),
         applied: Vec::new(),
         deliveries: Vec::new(),
+        is_metered: false,
     }
 }
 

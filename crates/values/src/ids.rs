@@ -56,6 +56,13 @@ macro_rules! ids {
             pub const fn as_uuid(self) -> Uuid {
                 self.0
             }
+
+            /// Returns an id below all ids that are made from a time on, in whole milliseconds, and
+            /// above all earlier ones.
+            pub fn first_at(time: Timestamp) -> Self {
+                let milliseconds = u128::try_from(time.timestamp_millis()).unwrap_or(0);
+                Self(Uuid::from_u128(milliseconds << 80))
+            }
         }
 
         impl FromStr for $name {
@@ -109,15 +116,6 @@ ids! {
     CommandId = "command_id";
     /// Names one API key; it is not the key.
     ApiKeyId = "key_id";
-}
-
-impl SessionId {
-    /// Returns an id below all ids that are made from a time on, in whole milliseconds, and above
-    /// all earlier ones.
-    pub fn first_at(time: Timestamp) -> Self {
-        let milliseconds = u128::try_from(time.timestamp_millis()).unwrap_or(0);
-        Self(Uuid::from_u128(milliseconds << 80))
-    }
 }
 
 #[cfg(test)]

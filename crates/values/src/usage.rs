@@ -152,6 +152,8 @@ impl Sum for Usage {
 
 /// Picodollars in a dollar.
 const PICO: f64 = 1e12;
+/// Picodollars in a microdollar.
+const PICO_PER_MICRO: u64 = 1_000_000;
 /// Picodollars per token for each dollar per million tokens.
 const PICO_PER_TOKEN: f64 = 1e6;
 
@@ -164,6 +166,8 @@ pub struct Cost(u64);
 impl Cost {
     /// No dollars.
     pub const ZERO: Self = Self(0);
+    /// The largest amount.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// Makes an amount from dollars; `None` when negative, not finite or above 18 million.
     #[expect(
@@ -189,6 +193,16 @@ impl Cost {
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Returns the amount in whole microdollars, rounded up.
+    pub fn microdollars(self) -> i64 {
+        i64::try_from(self.0.div_ceil(PICO_PER_MICRO)).unwrap_or(i64::MAX)
+    }
+
+    /// Makes an amount from microdollars. A negative one is nothing.
+    pub fn from_microdollars(micro: i64) -> Self {
+        Self(u64::try_from(micro).unwrap_or_default().saturating_mul(PICO_PER_MICRO))
     }
 }
 
@@ -239,6 +253,13 @@ impl Price {
     /// Returns how many output tokens the amount pays for; `None` if output is free.
     pub fn output_tokens_for(&self, amount: Cost) -> Option<u64> {
         amount.0.checked_div(self.output)
+    }
+
+    /// Returns what a request costs with so many tokens of input, none of them from a cache, and of
+    /// output.
+    pub fn cost_of_tokens(&self, input: u64, output: u64) -> Cost {
+        let (input, output) = (input.saturating_mul(self.input), output.saturating_mul(self.output));
+        Cost(input.saturating_add(output))
     }
 
     /// Returns the least cost of `tokens` input tokens, since the provider may have all of them in

@@ -197,6 +197,7 @@ impl Import<'_> {
             tenant: self.tenant.clone(),
             draft,
             run: run.map(|PortableRun { record, steps }| RunEnd {
+                is_metered: false,
                 record,
                 steps,
                 lease: None,

@@ -120,7 +120,7 @@ impl AgentChecks {
         self.check(definition)?;
         let hook_models = self.hooks.models(&definition.hooks)?;
         let no_key = RunLimits::default();
-        Allowance::new(&self.limits.of(tenant).runs, &no_key)
+        Allowance::new(self.limits.of(tenant), &no_key)
             .check_models(definition.model_chain().chain(&hook_models), &self.prices)?;
         self.hooks.check_tenant(&definition.hooks, tenant)?;
         self.check_webhook(definition.webhook.as_ref(), Some(tenant))

@@ -12,9 +12,9 @@ use tracing::Span;
 use super::inbox::SteeringInbox;
 use crate::metrics::{Metrics, RunKind};
 use crate::spans::RunTrace;
-use agent::ExecutionControl;
 use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunEvent};
+use agent::{ExecutionControl, Reservation};
 use store::queue::Lease;
 use values::ids::RunId;
 use values::tenant::TenantId;
@@ -33,6 +33,8 @@ pub(in crate::run) struct ActiveRun {
     pub(in crate::run) inbox: Arc<SteeringInbox>,
     /// The limits and the usage of the execution; set when the execution begins.
     pub(in crate::run) spending: OnceLock<Arc<ExecutionControl>>,
+    /// What the run has reserved, if limits of spending count it; set before the execution begins.
+    pub(in crate::run) reservation: OnceLock<Arc<Reservation>>,
     /// The webhook that receives the end of the run.
     pub(in crate::run) webhook: Option<RunWebhook>,
     /// The lease of the run; `None` for a light run, which exists in this process only.
@@ -128,6 +130,7 @@ impl ActiveRun {
             stop: CancellationToken::new(),
             inbox: Arc::default(),
             spending: OnceLock::new(),
+            reservation: OnceLock::new(),
             webhook,
             held_lease,
             span,
@@ -287,6 +290,13 @@ impl HeldLease {
 }
 
 impl ActiveRuns {
+    /// Returns the runs that have reserved spending.
+    pub(in crate::run) fn reserved(&self) -> Vec<(TenantId, RunId)> {
+        let runs = self.0.lock();
+        let reserved = runs.values().filter(|run| run.reservation.get().is_some());
+        reserved.map(|run| (run.tenant.clone(), run.run_id)).collect()
+    }
+
     /// Adds a run until the guard is dropped. An earlier attempt of this process at the same run
     /// loses the run.
     pub(in crate::run) fn add(self: &Arc<Self>, run: &Arc<ActiveRun>) -> ActiveGuard {

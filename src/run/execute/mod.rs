@@ -24,13 +24,14 @@ use self::restore::{Restored, restore};
 use self::unread::end_unread;
 use crate::run::context::{RunContext, RunSlot};
 use crate::run::plan::RunPlan;
+use crate::run::spend::of_queued;
 use crate::run::subagents::restore_children;
 use crate::run::work::{Children, Executed, Failure, LiveEvents, Outcome, ServedTools, Work, with_own_approvals};
 use crate::spans::Conversation;
 use agent::journal::RecordSize;
 use agent::record::{RunRecord, RunSummary};
 use agent::state::AgentState;
-use agent::{AgentLoop, CallSeed, ExecutionControl};
+use agent::{AgentLoop, CallSeed, ExecutionControl, Reservation};
 use values::ids::ExecutionId;
 use values::tenant::TenantId;
 
@@ -132,7 +133,7 @@ async fn end(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, work: &Wo
 }
 
 /// Creates the work of the run's own agent, which has no parent agent.
-async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
+async fn work(ctx: &Arc<RunContext>, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
     let (active, agent) = (&live.active, &plan.lead.agent);
     let state = match &mut restored.progress {
         Some(progress) => &mut progress.state,
@@ -147,7 +148,8 @@ async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored
         .with_stop(active.stop.clone())
         .with_pause(active.pause())
         .with_spent(restored.reached, restored.lost)
-        .with_record(RecordSize::new(ctx.settings.max_record_bytes));
+        .with_record(RecordSize::new(ctx.settings.max_record_bytes))
+        .with_reservation(reservation(ctx, plan, live));
     let slot = ctx.process.subagent_slots.root(&active.tenant);
     if let Some(progress) = &restored.progress {
         control.record().add_progress(progress);
@@ -192,6 +194,17 @@ async fn work(ctx: &RunContext, plan: &RunPlan, live: &Arc<LiveEvents>, restored
         journal: restored.journal.take(),
         inbox: Some(Arc::clone(&active.inbox) as _),
     }
+}
+
+/// Returns what the run has reserved, or for a queued run, will reserve.
+fn reservation(ctx: &Arc<RunContext>, plan: &RunPlan, live: &LiveEvents) -> Option<Arc<Reservation>> {
+    let active = &live.active;
+    if active.held_lease.is_some()
+        && let Some(reservation) = of_queued(ctx, plan.spend_terms(), &live.summary())
+    {
+        let _ = active.reservation.set(reservation);
+    }
+    active.reservation.get().cloned()
 }
 
 /// Ends the run: stores its record unless the commit did, updates the board, notifies followers

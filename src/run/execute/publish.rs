@@ -208,7 +208,10 @@ fn run_end_of(ctx: &RunContext, live: &LiveEvents, record: RunRecord, steps: Vec
     if let Some(held) = &live.active.held_lease {
         held.ending();
     }
+    // An earlier attempt may have reserved what this one has not.
+    let is_metered = live.active.reservation.get().is_some() || record.summary.attempts > 1;
     RunEnd {
+        is_metered,
         deliveries: deliveries_of(&live.active.tenant, live.active.webhook.as_ref(), &record, &*ctx.ids),
         record,
         steps,

@@ -41,9 +41,11 @@ use crate::run::context::RunContext;
 use crate::run::read::absent_session;
 use crate::run::refusal::Refusal;
 use crate::run::request::{Allowance, RunRequest};
+use crate::run::spend::SpendTerms;
 use agent::FormatCache;
 use agent::answers::ClientTool;
 use agent::definition::{AgentDefinition, Durability};
+use agent::model_calls::content_bytes;
 use agent::prompt::MAX_PROMPT_BYTES;
 use agent::record::{RunStatus, RunSummary};
 use agent::state::ExecutionBudget;
@@ -54,6 +56,9 @@ use values::message::Message;
 use values::session::{Bundle, EnvironmentState, check_history};
 use values::tenant::TenantId;
 use values::usage::Usage;
+
+/// More bytes than a token of any text has.
+const BYTES_PER_TOKEN: u64 = 16;
 
 /// A run that may begin.
 #[derive(Debug)]
@@ -111,6 +116,24 @@ impl RunPlan {
         let request = self.request();
         let marks_answered = request.publish && self.answered.is_some();
         request.asks_for_queue() || self.durability == Durability::Step || marks_answered
+    }
+
+    /// Returns what the run asks of limits of spending.
+    pub(super) fn spend_terms(&self) -> SpendTerms<'_> {
+        let input: u64 = self
+            .accepted
+            .input
+            .iter()
+            .map(|message| content_bytes(&message.content))
+            .sum();
+        let price = self.lead.models.preferred().price;
+        let least = price.map(|price| price.least_input_cost(input / BYTES_PER_TOKEN) + price.cost_of_tokens(0, 1));
+        SpendTerms {
+            tenant: &self.tenant,
+            key: &self.request().limits,
+            least: least.unwrap_or_default(),
+            most: self.budget.max_cost,
+        }
     }
 
     /// Returns the run whose open calls the run answers.
@@ -181,7 +204,7 @@ async fn plan_with(
     continued: Continued,
 ) -> Result<RunPlan, Refusal> {
     let limits = Arc::clone(ctx.limits.of(tenant));
-    let allowance = Allowance::new(&limits.runs, &request.limits);
+    let allowance = Allowance::new(&limits, &request.limits);
     let base = find_base(ctx, tenant, &request, continued).await?;
     let bundle = base.bundle();
     let agent = find_agent(ctx, tenant, &request, &base, pinned.as_ref(), &allowance).await?;

@@ -16,8 +16,10 @@ use agent::ports::{ModelLookupError, UnknownTool};
 use agent::prompt::PromptError;
 use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus, ThreadName};
 use store::StoreError;
+use store::spend::SpendStanding;
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::limits::SpendScope;
 use values::model_ref::ModelRef;
 use values::session::{Hash, HistoryFault, PartTooLarge, SessionHead, WaitingStep};
 use workspace::TreeError;
@@ -156,10 +158,9 @@ pub enum Refusal {
         /// The owner of the limits that forbid it.
         whose: &'static str,
     },
-    /// The caller's runs have a cost ceiling, which can't be enforced for a model without a price.
-    #[error(
-        "no price is known for the model {model}, and a ceiling of cost (`max_cost`) allows only models with a price"
-    )]
+    /// The cost of the caller's runs is limited, which can't be enforced for a model without a
+    /// price.
+    #[error("no price is known for the model {model}, and limits of cost allow only models with a price")]
     Unpriced {
         /// The model.
         model: ModelRef,
@@ -288,6 +289,9 @@ pub enum Refusal {
         /// When a retry may help.
         retry_after: Duration,
     },
+    /// Too little is left of a limit of spending.
+    #[error("{}", limit_reached(_0))]
+    SpendLimitReached(Box<SpendStanding>),
     /// The service is shutting down.
     #[error("the service is shutting down")]
     ShuttingDown,
@@ -345,6 +349,21 @@ impl Refusal {
     pub(super) fn within(object: &str, (field, message): (&str, impl Into<String>)) -> Self {
         Self::invalid(format!("{object}.{field}"), message)
     }
+}
+
+/// Returns the message that a limit is reached.
+pub(in crate::run) fn limit_reached(standing: &SpendStanding) -> String {
+    let limit = &standing.limit;
+    let whose = match &limit.scope {
+        SpendScope::Tenant => "the tenant".to_owned(),
+        SpendScope::Agent(name) => format!("the agent {name:?}"),
+        SpendScope::Key(_) => "the API key".to_owned(),
+    };
+    format!(
+        "{whose} may spend {} dollars in a {}, and too little of it is left",
+        limit.most.dollars(),
+        limit.period.as_str()
+    )
 }
 
 /// Returns the message that a session does not exist. If the id is a run's, names the session of

@@ -7,26 +7,26 @@
 
 use crate::run::refusal::Refusal;
 use agent::state::ExecutionBudget;
-use values::limits::{Pattern, RunLimits};
+use values::limits::{Pattern, RunLimits, TenantLimits};
 use values::model_ref::ModelRef;
 use values::usage::{Cost, PriceTable};
 
 /// The limits of a caller's runs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::run) struct Allowance<'a> {
-    tenant: &'a RunLimits,
+    tenant: &'a TenantLimits,
     key: &'a RunLimits,
 }
 
 impl<'a> Allowance<'a> {
     /// Combines the limits of the tenant and of the caller's key.
-    pub(in crate::run) fn new(tenant: &'a RunLimits, key: &'a RunLimits) -> Self {
+    pub(in crate::run) fn new(tenant: &'a TenantLimits, key: &'a RunLimits) -> Self {
         Self { tenant, key }
     }
 
     /// Returns the lower one of each ceiling.
     pub(in crate::run) fn ceiling(&self) -> ExecutionBudget {
-        ceiling_of(self.tenant).tightest(&ceiling_of(self.key))
+        ceiling_of(&self.tenant.runs).tightest(&ceiling_of(self.key))
     }
 
     /// Refuses a request that exceeds a ceiling, so that its caller knows of the ceiling.
@@ -54,7 +54,7 @@ impl<'a> Allowance<'a> {
         models: impl IntoIterator<Item = &'m ModelRef>,
         prices: &PriceTable,
     ) -> Result<(), Refusal> {
-        let limits_cost = self.ceiling().max_cost.is_some();
+        let limits_cost = self.ceiling().max_cost.is_some() || self.limits_spending();
         models.into_iter().try_for_each(|model| {
             let name = model.to_string();
             self.check("model", &name, |limits| {
@@ -67,8 +67,15 @@ impl<'a> Allowance<'a> {
         })
     }
 
+    /// Returns whether a limit of spending may count runs of the tenant or the key.
+    fn limits_spending(&self) -> bool {
+        let is_free =
+            self.tenant.runs.spend.is_empty() && self.tenant.agent_spend.is_empty() && self.key.spend.is_empty();
+        !is_free
+    }
+
     fn check(&self, what: &'static str, name: &str, is_allowed: impl Fn(&RunLimits) -> bool) -> Result<(), Refusal> {
-        let whose = [(self.tenant, "tenant"), (self.key, "API key")];
+        let whose = [(&self.tenant.runs, "tenant"), (self.key, "API key")];
         let narrow = whose.into_iter().find(|(limits, _)| !is_allowed(limits));
         narrow.map_or(Ok(()), |(_, whose)| {
             Err(Refusal::NotAllowed {

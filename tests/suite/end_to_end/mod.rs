@@ -30,6 +30,7 @@ mod request_prefix;
 mod resumption;
 mod session_overrides;
 mod slow_readers;
+mod spending;
 mod steering;
 mod stored_files;
 mod streams;

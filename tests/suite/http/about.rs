@@ -41,7 +41,7 @@ async fn without_any_key_the_caller_has_all_scopes() {
     assert_fits("Caller", &me);
     let no_limits = json!({
         "max_steps": null, "max_tokens": null, "max_seconds": null, "max_cost": null,
-        "agents": [], "models": [], "providers": [],
+        "max_cost_per_day": null, "max_cost_per_month": null, "agents": [], "models": [], "providers": [],
     });
     let mut runs = no_limits.clone();
     runs["max_steps"] = json!(7);

@@ -64,6 +64,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("session_in_use", "sessions/delete"),
     ("shutting_down", "server"),
     ("internal_error", "problem"),
+    ("spend_limit_reached", "../end_to_end/spending"),
     ("store_unavailable", "problem"),
     ("answer_timeout", "problem"),
 ];

@@ -50,6 +50,8 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
         ["--max-tokens", "4"],
         ["--max-seconds", "5"],
         ["--max-cost", "0.5"],
+        ["--max-cost-per-day", "2.5"],
+        ["--max-cost-per-month", "20.5"],
         ["--agents", "support-*,demo"],
         ["--models", "openai/*,demo/*"],
         ["--providers", "openai,demo"],
@@ -67,6 +69,7 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
         "agents": ["support-*", "demo"],
         "models": ["openai/*", "demo/*"],
         "providers": ["openai", "demo"],
+        "spend": {"day": 2.5, "month": 20.5},
     });
     assert_eq!(shown, expected, "{listed}");
     for bad in [
@@ -74,6 +77,7 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
         ["--max-tokens", "0"],
         ["--max-seconds", "0"],
         ["--max-cost", "-1"],
+        ["--max-cost-per-day", "much"],
         ["--agents", "a b"],
         ["--models", "a b"],
         ["--providers", "a b"],
@@ -86,6 +90,7 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
     assert!(ended.stderr.contains("write `openai/*`"), "{}", ended.stderr);
     // What the help shows as the default is what makes the same key.
     let help = home.run(&["keys", "create", "--help"]).await.stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, default) = help.split_once("[default: runs").unwrap();
     assert!(default.starts_with(":write,sessions:read]"), "{help}");
     home.succeed(&["keys", "create", "--tenant", "acme"]).await;

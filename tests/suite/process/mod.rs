@@ -55,6 +55,7 @@ mod run_command;
 mod sandbox;
 mod shutdown;
 mod shutdown_callers;
+mod spending;
 mod standby;
 mod start;
 mod stores;

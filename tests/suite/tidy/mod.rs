@@ -33,6 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// and the crate that they share may use any.
 const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("axum", &["."]),
+    ("csv", &["."]),
     ("governor", &["."]),
     ("object_store", &["crates/store"]),
     ("opentelemetry", &["."]),

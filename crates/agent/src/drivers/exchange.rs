@@ -5,6 +5,7 @@ use std::error::Error as _;
 
 use futures_util::StreamExt as _;
 
+use super::bounds::Bounds;
 use super::deltas::{Deltas, Emitted, emit_rest};
 use super::partial::{Arrival, PartialCompletion};
 use super::ports::ExchangePorts;
@@ -12,11 +13,9 @@ use super::structured::{Formatted, formatted};
 use crate::events::AgentEvent;
 use crate::hook_point::HookPoint;
 use crate::hooks::{HookContext, HookFailure, HookSubject};
-use crate::model_calls::{ModelChoice, content_bytes, estimated_usage, least_input_tokens, request_bytes};
-use crate::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, RefusedPart};
+use crate::model_calls::{ModelChoice, content_bytes, estimated_usage, request_bytes};
+use crate::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, RefusedPart, SpendError};
 use crate::state::{AgentError, AgentState, FinishReason, ModelRequestTrace, ModelResponse, StopSignal};
-use tasks::off_thread::by_size_of;
-use values::clock::Timestamp;
 use values::ids::ModelRequestId;
 use values::model_parameters::ToolChoice;
 use values::model_ref::ModelRef;
@@ -241,20 +240,6 @@ async fn after_response(ports: ExchangePorts<'_>, state: AgentState, ended: Exch
     (state, ended)
 }
 
-/// Returns the least usage of a request. Skips the estimate if no limit applies.
-async fn least_usage(ports: ExchangePorts<'_>, choice: &ModelChoice, request: &ModelRequest) -> Usage {
-    if !ports.control.limits_usage() {
-        return Usage::NOTHING;
-    }
-    let tokens = by_size_of(ports.tenant, request_bytes(request), request, least_input_tokens).await;
-    Usage {
-        input_tokens: tokens,
-        total_tokens: tokens,
-        cost: choice.price.as_ref().map(|price| price.least_input_cost(tokens)),
-        ..Usage::default()
-    }
-}
-
 /// Calls one model, and emits an event for the request and one for its end. A request that would
 /// use up the budget is not sent.
 async fn ask_one(
@@ -264,19 +249,10 @@ async fn ask_one(
     mut request: ModelRequest,
     live: Emitted,
 ) -> Exchange {
-    let time_limit = ports.control.time_limit(state);
-    let least = tokio::select! {
-        biased;
-        least = least_usage(ports, choice, &request) => least,
-        signal = ports.control.interrupted(time_limit) => return cut(choice, PartialCompletion::new(0), signal),
+    let bounds = match Bounds::of(ports, state, choice, &mut request).await {
+        Ok(bounds) => bounds,
+        Err(error) => return unpaid(choice, PartialCompletion::new(0), error),
     };
-    if let Some(limit) = ports.control.completion_limit(least, choice.price.as_ref()) {
-        if let Some(signal) = limit.refusal(least.input_tokens) {
-            return cut(choice, PartialCompletion::new(0), signal);
-        }
-        let most = request.max_output_tokens.unwrap_or(limit.tokens);
-        request.max_output_tokens = Some(most.min(limit.tokens));
-    }
     let request_id = ModelRequestId::generate(ports.ids);
     let step_number = state.step_count() + 1;
     let began = ports.control.now();
@@ -295,7 +271,7 @@ async fn ask_one(
         ToolChoice::Tool(name) => Some(name.clone()),
         _ => None,
     };
-    let mut ended = stream(ports, choice, request, least, deltas, time_limit).await;
+    let mut ended = stream(ports, choice, request, bounds, deltas).await;
     let is_chosen =
         |part: &RefusedPart| matches!((part, &chosen), (RefusedPart::Tool(name), Some(chosen)) if name == chosen);
     ended
@@ -334,22 +310,33 @@ async fn ask_one(
     ended
 }
 
-/// Reads the completion until it ends or is cut. The request counts as `least` until its provider
-/// has counted it.
+/// Ends a completion that may spend no more.
+fn unpaid(choice: &ModelChoice, partial: PartialCompletion, error: SpendError) -> Exchange {
+    match error {
+        SpendError::Stopped(signal) => cut(choice, partial, signal),
+        SpendError::Unavailable(error) => Exchange {
+            error: Some(error),
+            ..end_partial(choice, partial)
+        },
+    }
+}
+
+/// Reads the completion until it ends or is cut.
 async fn stream(
     ports: ExchangePorts<'_>,
     choice: &ModelChoice,
     request: ModelRequest,
-    least: Usage,
+    mut bounds: Bounds<'_>,
     mut deltas: Deltas<'_>,
-    time_limit: Option<Timestamp>,
 ) -> Exchange {
     let control = ports.control;
     let price = choice.price.as_ref();
-    let mut limit = control.completion_limit(least, price);
+    let least = bounds.least;
+    let mut pending = least;
+    let mut limit = bounds.completion_limit(ports, pending, price);
     let asked = request_bytes(&request);
     let mut events = choice.model.stream(request);
-    let interrupted = control.interrupted(time_limit);
+    let interrupted = control.interrupted(bounds.time_limit);
     tokio::pin!(interrupted);
     let mut partial = PartialCompletion::new(asked);
     let mut was_emitted = false;
@@ -371,21 +358,28 @@ async fn stream(
         tokio::task::coop::consume_budget().await;
         // A count over the limit cuts the completion at its next event. After the last count only
         // the end follows, which spends nothing more.
-        if let Some(limit) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
-            return cut(choice, partial, limit.overrun());
+        while let Some(over) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
+            if let Err(error) = bounds.exceed(ports, over, over.overrun()).await {
+                return unpaid(choice, partial, error);
+            }
+            limit = bounds.completion_limit(ports, pending, price);
         }
         partial.push(&event, || control.now());
         let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
         if asks_again || matches!(event, ModelEvent::Usage(_)) {
             let asked = partial.input_usage().map_or(least, |usage| usage.priced(price));
-            limit = control.completion_limit(partial.failed_usage().priced(price) + asked, price);
+            pending = partial.failed_usage().priced(price) + asked;
+            limit = bounds.completion_limit(ports, pending, price);
         }
         was_emitted |= deltas.emit(event);
-        let Some(limit) = &limit else { continue };
-        let refusal = limit.refusal(least.input_tokens).filter(|_| asks_again);
-        let overrun = || limit.is_overrun(partial.least_tokens()).then(|| limit.overrun());
+        let Some(reached) = &limit else { continue };
+        let refusal = reached.refusal(least.input_tokens).filter(|_| asks_again);
+        let overrun = || reached.is_overrun(partial.least_tokens()).then(|| reached.overrun());
         if let Some(signal) = refusal.or_else(overrun) {
-            return cut(choice, partial, signal);
+            if let Err(error) = bounds.exceed(ports, reached, signal).await {
+                return unpaid(choice, partial, error);
+            }
+            limit = bounds.completion_limit(ports, pending, price);
         }
     }
 }

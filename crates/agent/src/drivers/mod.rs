@@ -23,6 +23,7 @@ mod tool_calling;
 mod step;
 
 mod ask;
+mod bounds;
 mod call_ends;
 mod exchange;
 mod structured;

@@ -2,6 +2,7 @@
 //! pass through them.
 
 mod model;
+mod spending;
 mod tool;
 mod tool_servers;
 mod tool_use;
@@ -11,6 +12,7 @@ pub use self::model::{
     Model, ModelAddress, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest,
     ModelStream, ProviderInfo, RefusedPart, StructuredOutput,
 };
+pub use self::spending::{SpendError, SpendSource};
 pub use self::tool::{
     Continuation, OutputSink, Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError,
     ToolSpec, UnknownTool,

@@ -41,6 +41,11 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Limits the completion to so many tokens.
+    pub(crate) fn limit_output(&mut self, tokens: u64) {
+        self.max_output_tokens = Some(self.max_output_tokens.map_or(tokens, |most| most.min(tokens)));
+    }
+
     /// Returns the tools that the provider executes itself. Tools in the agent's `extra` are sent
     /// as well.
     pub fn tools_of_provider(&self, provider: &str) -> Vec<&Object> {

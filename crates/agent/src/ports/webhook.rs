@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use values::tenant::TenantId;
 
-/// The ends of runs that a webhook may report.
+/// What a webhook may report: the ends of runs, and limits of spending.
 #[derive(
     Debug,
     Clone,
@@ -42,6 +42,10 @@ pub enum WebhookEvent {
     #[serde(rename = "run.cancelled")]
     #[strum(serialize = "run.cancelled")]
     Cancelled,
+    /// Most of a limit of spending is spent. Only the webhook of the limits receives it.
+    #[serde(rename = "spend.threshold")]
+    #[strum(serialize = "spend.threshold")]
+    SpendThreshold,
 }
 
 /// An address that receives the ends of runs.
@@ -60,8 +64,8 @@ pub struct RunWebhook {
 }
 
 impl WebhookEvent {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
+    /// The ends of runs.
+    pub const ENDS: [Self; 5] = [
         Self::Completed,
         Self::Stopped,
         Self::Waiting,

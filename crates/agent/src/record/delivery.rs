@@ -53,9 +53,9 @@ named_values! {
 pub struct DeliveryRecord {
     /// The id of the message, which is its `webhook-id`.
     pub delivery_id: DeliveryId,
-    /// The run that the message reports.
-    pub run_id: RunId,
-    /// How the run ended.
+    /// The run that the message reports; null for a message about a limit of spending.
+    pub run_id: Option<RunId>,
+    /// What the message reports.
     pub event: WebhookEvent,
     /// The address of the message.
     pub url: String,
@@ -70,7 +70,7 @@ pub struct DeliveryRecord {
     pub response_status: Option<u16>,
     /// The error of the last attempt.
     pub error: Option<String>,
-    /// When the run ended.
+    /// When the run ended, or when so much of the limit was spent.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
     /// When the message is sent next. During an attempt: when another worker sends it, if this

@@ -37,6 +37,8 @@ pub enum StopReason {
     StepsLimitReached,
     /// The budget of tokens or of cost is spent.
     TokenLimitReached,
+    /// A limit of spending that runs share is reached.
+    SpendLimitReached,
     /// The budget of seconds is spent or the deadline has passed.
     TimeLimitReached,
     /// Too many attempts failed.

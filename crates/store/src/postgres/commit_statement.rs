@@ -23,6 +23,8 @@ pub(super) struct CommitStatement<'v> {
     leases: ColumnArrays<'v>,
     ended_runs: ColumnArrays<'v>,
     events: ColumnArrays<'v>,
+    /// What the runs have spent that have reserved spending.
+    settlements: ColumnArrays<'v>,
 }
 
 impl<'v> CommitStatement<'v> {
@@ -32,7 +34,7 @@ impl<'v> CommitStatement<'v> {
             self.push_queued_end(tenant, number, lease, end);
         } else {
             self.runs.push(tenant, &[number, &end.run]);
-            self.push_events(tenant, number, end);
+            self.push_rest(tenant, number, end);
         }
     }
 
@@ -46,19 +48,31 @@ impl<'v> CommitStatement<'v> {
     ) {
         self.leases.push(tenant, &[number, lease]);
         self.ended_runs.push(tenant, &[number, &end.run]);
-        self.push_events(tenant, number, end);
+        self.push_rest(tenant, number, end);
     }
 
-    fn push_events(&mut self, tenant: &'v TenantId, number: &'v Number, end: &'v NewEnd) {
+    fn push_rest(&mut self, tenant: &'v TenantId, number: &'v Number, end: &'v NewEnd) {
         if let Some(events) = &end.events {
             self.events.push(tenant, &[number, events]);
+        }
+        if let Some(settlement) = &end.settlement {
+            self.settlements.push(tenant, &[number, settlement]);
         }
     }
 
     /// Executes the statement. Returns a row for each write that took effect.
     pub(super) async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
-        static TEXTS: [OnceLock<String>; 32] = [const { OnceLock::new() }; 32];
-        let tables = [&self.sessions, &self.states, &self.runs, &self.leases, &self.events];
+        static TEXTS: [OnceLock<String>; 64] = [const { OnceLock::new() }; 64];
+        let Self {
+            sessions,
+            states,
+            runs,
+            leases,
+            events,
+            settlements,
+            ..
+        } = &self;
+        let tables = [sessions, states, runs, leases, events, settlements];
         let text = cached_text(&TEXTS, &tables, || self.build_text());
         let tables = [
             self.sessions,
@@ -67,6 +81,7 @@ impl<'v> CommitStatement<'v> {
             self.leases,
             self.ended_runs,
             self.events,
+            self.settlements,
         ];
         fetch_all(connection, text, tables).await
     }
@@ -79,6 +94,7 @@ impl<'v> CommitStatement<'v> {
             ("lease", &self.leases),
             ("ended_run", &self.ended_runs),
             ("events", &self.events),
+            ("settlement", &self.settlements),
         ]);
         if !self.leases.is_empty() {
             parts.push(LEASED.to_owned());
@@ -99,6 +115,9 @@ impl<'v> CommitStatement<'v> {
         }
         if !self.events.is_empty() {
             parts.push(events_text(&self.events));
+        }
+        if !self.settlements.is_empty() {
+            parts.push(SETTLED.to_owned());
         }
         format!("with {} select number, appends from done", parts.join(", "))
     }
@@ -238,4 +257,32 @@ const WITHOUT_SESSION: &str = "done as materialized (
     ), reopened as (
         update runs r set status = 'waiting', answer_run_id = null from done d
         where r.tenant = d.tenant and r.answer_run_id = d.run_id
+    )";
+
+/// Ends the reservations of runs. First locks the limits that count them, in the order of their
+/// keys, as all other writes of them do. The deletion of the reservations has to come after that,
+/// so it refers to what is locked.
+const SETTLED: &str = "reserved as materialized (
+        select r.tenant, r.scope, r.period, r.run_id, settlement.spent
+        from settlement join done using (tenant, number) join spend_reservations r using (tenant, run_id)
+    ), locked_period as materialized (
+        select count(*) as count
+        from (select distinct tenant, scope, period from reserved order by tenant, scope, period) reserved
+        cross join lateral (
+            select from spend_periods p
+            where p.tenant = reserved.tenant and p.scope = reserved.scope and p.period = reserved.period
+            for no key update
+        ) p
+    ), returned as (
+        delete from spend_reservations r using reserved
+        where r.tenant = reserved.tenant and r.run_id = reserved.run_id and r.scope = reserved.scope
+            and r.period = reserved.period and (select count from locked_period) >= 0
+        returning r.tenant, r.scope, r.period, r.amount, reserved.spent
+    ), settled as (
+        update spend_periods p set spent = p.spent + change.spent, reserved = p.reserved - change.amount
+        from (
+            select tenant, scope, period, sum(spent)::bigint as spent, sum(amount)::bigint as amount
+            from returned group by tenant, scope, period
+        ) change
+        where p.tenant = change.tenant and p.scope = change.scope and p.period = change.period
     )";

@@ -14,6 +14,7 @@ use super::commit::{commit_write, run_end_on_conn, session_insert_on_conn};
 use super::contents::{contents_insert, contents_renew};
 use super::progress::progress_insert;
 use super::queue::{run_accept, run_lease};
+use super::spend::spend_take;
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::commands::CommandWakeUp;
@@ -27,8 +28,8 @@ use crate::new_progress::NewProgress;
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, Refusal, Statement, Tally, due_in_pair,
-    first_threads, newest_of_tree, oldest_of_tree, segment_condition,
+    Attempt, CommitOutcome, Connection, Decided, Ended, Engine, EngineRow, NewReservation, Refusal, Statement, Tally,
+    due_in_pair, first_threads, newest_of_tree, oldest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -188,6 +189,10 @@ impl Engine for PostgresStore {
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         run_lease(self, terms, choice).await
+    }
+
+    async fn spend_take(&self, reservation: &NewReservation) -> Result<Decided, StoreError> {
+        spend_take(self, reservation).await
     }
 
     async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError> {

@@ -22,6 +22,7 @@ mod progress;
 mod queue;
 mod removal;
 mod server_settings;
+mod spend;
 mod statistics;
 mod timeouts;
 mod wake_ups;

@@ -15,7 +15,7 @@ table_row! {
     #[derive(Debug)]
     pub(crate) struct DeliveryRow {
         delivery_id: Uuid,
-        run_id: Uuid,
+        run_id: Option<Uuid>,
         event: String,
         url: String,
         secret: Option<String>,
@@ -38,13 +38,13 @@ pub(crate) struct NewDeliveryRow {
 }
 
 impl NewDeliveryRow {
-    /// Encodes the message of a run.
-    pub(crate) fn new(run_id: RunId, delivery: &NewDelivery) -> Result<Self, EncodeError> {
+    /// Encodes a message, of a run if it is about one.
+    pub(crate) fn new(run_id: Option<RunId>, delivery: &NewDelivery) -> Result<Self, EncodeError> {
         let created_at = StoredTime(delivery.created_at);
         Ok(Self {
             row: DeliveryRow {
                 delivery_id: delivery.delivery_id.as_uuid(),
-                run_id: run_id.as_uuid(),
+                run_id: run_id.map(RunId::as_uuid),
                 event: delivery.event.as_str().to_owned(),
                 url: delivery.url.clone(),
                 secret: delivery.secret.clone(),
@@ -78,7 +78,7 @@ impl TryFrom<DeliveryRow> for DeliveryRecord {
         let response_status = row.response_status.map(u16::try_from).transpose();
         Ok(Self {
             delivery_id: DeliveryId::from_uuid(row.delivery_id),
-            run_id: RunId::from_uuid(row.run_id),
+            run_id: row.run_id.map(RunId::from_uuid),
             event: name.named("event", &row.event)?,
             status: name.parse("status", &row.status)?,
             attempts: name.small_count("attempts", row.attempts)?,

@@ -18,11 +18,13 @@ mod removed;
 mod run;
 mod segment;
 mod session;
+mod spend;
 mod state;
 mod table;
 mod thread;
 mod time;
 mod token_revocation;
+mod usage;
 mod value;
 
 pub(crate) use self::agent::AgentRow;
@@ -40,11 +42,13 @@ pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow, WaitingRunRow, WaitingSizeRow};
 pub(crate) use self::segment::{NewSegmentRow, SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, SessionTreeRow, StateRow};
+pub(crate) use self::spend::{SettlementRow, SpendNewsRow, SpendRow};
 pub(crate) use self::state::NewEnvironment;
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;
 pub(crate) use self::token_revocation::TokenRevocationRow;
+pub(crate) use self::usage::UsageRow;
 pub(crate) use self::value::{Value, values};
 
 use std::error::Error as StdError;

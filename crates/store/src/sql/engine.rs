@@ -16,6 +16,7 @@ use super::attempt::Attempt;
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
 use super::refusal::{CommitOutcome, Refusal};
+use super::reservation::{Decided, NewReservation};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
 use crate::content_rules::ContentRules;
@@ -137,6 +138,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
     /// Leases the chosen runs, in no order.
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;
+
+    /// Decides about a reservation, and makes it.
+    async fn spend_take(&self, reservation: &NewReservation) -> Result<Decided, StoreError>;
 
     /// Inserts contents, which are in the order of their hashes. If a content is stored already,
     /// updates the time of its last write.

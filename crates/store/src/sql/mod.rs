@@ -8,6 +8,7 @@ mod connection;
 mod engine;
 mod engine_row;
 mod observed;
+mod reservation;
 mod statement;
 mod text;
 
@@ -38,8 +39,10 @@ mod outbox;
 mod queue;
 mod retention;
 mod runs;
+mod spend;
 mod threads;
 mod token_revocations;
+mod usage;
 mod waiting;
 
 mod schema;
@@ -59,7 +62,9 @@ pub(crate) use self::queue::{
     key_claim_statement, next_turn, queue_leave, run_insert,
 };
 pub(crate) use self::refusal::{CommitOutcome, Refusal};
+pub(crate) use self::reservation::{Decided, NewReservation, RESERVE};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{CHECK_WRITE, check_schema, migrate_in_txn};
+pub(crate) use self::spend::settle_on_conn;
 pub(crate) use self::statement::{Statement, insert_statement};
 pub(crate) use self::text::{joined, length, sql};

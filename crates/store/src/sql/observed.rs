@@ -16,6 +16,7 @@ use super::engine::Engine;
 use super::engine_row::{EngineRow, Tally};
 use super::queue::LEASE;
 use super::refusal::{CommitOutcome, Refusal};
+use super::reservation::{Decided, NewReservation, RESERVE};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
 use crate::content_rules::ContentRules;
@@ -194,6 +195,10 @@ impl<E: Engine> Engine for Observed<E> {
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         self.timed(LEASE, self.engine.run_lease(terms, choice)).await
+    }
+
+    async fn spend_take(&self, reservation: &NewReservation) -> Result<Decided, StoreError> {
+        self.timed(RESERVE, self.engine.spend_take(reservation)).await
     }
 
     async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError> {

@@ -8,12 +8,13 @@ use super::columns::without_session;
 use super::engine::Engine;
 use super::statement::{Statement, insert_statement};
 use super::text::sql;
+use super::usage::usage_statement;
 use super::waiting;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::query::Page;
-use crate::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, values};
-use crate::runs::{RunFilter, RunReader, StepPage, WaitingFilter};
+use crate::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, UsageRow, values};
+use crate::runs::{RunFilter, RunReader, StepPage, UsageQuery, UsageSum, WaitingFilter};
 use agent::record::{RunRecord, RunStatus, RunSummary};
 use tasks::off_thread::by_size;
 use values::ids::{RunId, SessionId};
@@ -77,6 +78,10 @@ impl<E: Engine> RunReader for E {
         );
         let select = Statement::with("look up run", statement, values![tenant, by]);
         select.find::<RunRow, _>(self).await
+    }
+
+    async fn usage_sum(&self, tenant: &TenantId, query: &UsageQuery) -> Result<Vec<UsageSum>, StoreError> {
+        usage_statement(tenant, query).list::<UsageRow, _>(self).await
     }
 
     async fn run_list(

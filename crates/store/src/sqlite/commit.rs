@@ -1,10 +1,13 @@
 //! Inserts sessions and ends their runs on SQLite, with several statements for each.
 
+use super::SqliteStore;
 use crate::new_commit::{NewSession, OPERATION};
 use crate::new_end::NewEnd;
 use crate::rows::{LeaseKey, Row, SessionRow, values};
 use crate::sessions::ConflictPolicy;
-use crate::sql::{Connection, Refusal, Statement, events_insert, insert_statement, queue_leave, run_insert};
+use crate::sql::{
+    Connection, Refusal, Statement, events_insert, insert_statement, queue_leave, run_insert, settle_on_conn,
+};
 use values::ids::SessionId;
 use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
@@ -32,7 +35,7 @@ pub(super) async fn session_insert_on_conn(
             run_end_on_conn(connection, tenant, lease, end).await?;
             true
         } else {
-            run_insert(connection, tenant, end).await?
+            run_insert::<SqliteStore>(connection, tenant, end).await?
         };
         if !is_ended {
             return Err(Refusal::recorded_run());
@@ -55,6 +58,9 @@ pub(super) async fn run_end_on_conn(
     if connection.execute(update).await? == 0 {
         // A run in the queue always has a record.
         return Err(sqlx::Error::RowNotFound);
+    }
+    if let Some(settlement) = &end.settlement {
+        settle_on_conn::<SqliteStore>(connection, tenant, lease.run_id, settlement.spent).await?;
     }
     events_insert(connection, tenant, end).await
 }

@@ -16,6 +16,7 @@ use super::commit::{run_end_on_conn, session_insert_on_conn};
 use super::contents::{insert_in_txn, renew_in_txn};
 use super::progress::progress_in_txn;
 use super::queue::{accept_in_txn, lease_in_txn};
+use super::spend::take_in_txn;
 use crate::commands::CommandWakeUp;
 use crate::content_rules::ContentRules;
 use crate::error::StoreError;
@@ -26,8 +27,9 @@ use crate::new_progress::{NewProgress, OPERATION as PERSIST};
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, CommitOutcome, Connection, Ended, Engine, EngineRow, FIND_MISSING, LEASE, PUT, Refusal, Statement, Tally,
-    commit_write_alone, due_in_pair, first_threads, newest_of_tree, oldest_of_tree, segment_condition,
+    Attempt, CommitOutcome, Connection, Decided, Ended, Engine, EngineRow, FIND_MISSING, LEASE, NewReservation, PUT,
+    RESERVE, Refusal, Statement, Tally, commit_write_alone, due_in_pair, first_threads, newest_of_tree, oldest_of_tree,
+    segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -236,6 +238,14 @@ impl Engine for SqliteStore {
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         self.transact(LEASE, move |connection| {
             Box::pin(lease_in_txn(connection, terms, choice))
+        })
+        .await
+    }
+
+    async fn spend_take(&self, reservation: &NewReservation) -> Result<Decided, StoreError> {
+        let reservation = reservation.clone();
+        self.transact(RESERVE, move |connection| {
+            Box::pin(take_in_txn(connection, reservation))
         })
         .await
     }

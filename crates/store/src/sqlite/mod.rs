@@ -13,6 +13,7 @@ mod contents;
 mod engine;
 mod progress;
 mod queue;
+mod spend;
 mod writer;
 
 use std::sync::Arc;

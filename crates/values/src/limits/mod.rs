@@ -7,16 +7,19 @@
 
 mod pattern;
 mod shares;
+mod spend;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 pub use self::pattern::{ParsePatternError, Pattern};
 pub use self::shares::{TenantShare, TenantShares};
+pub use self::spend::{SpendLimit, SpendLimits, SpendPeriod, SpendScope, midnight};
 use crate::tenant::TenantId;
 use crate::usage::Cost;
 
@@ -42,6 +45,21 @@ pub struct TenantLimits {
     pub stored_file_bytes: Option<u64>,
     /// The rate of its requests.
     pub requests: Option<RequestRate>,
+    /// What the runs of each of these agents together may spend.
+    pub agent_spend: BTreeMap<String, SpendLimits>,
+    /// Where its days and months begin.
+    pub time_zone: Tz,
+    /// Who is told that most of a limit of spending is spent.
+    pub spend_webhook: Option<SpendWebhook>,
+}
+
+/// Receives messages about limits of spending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpendWebhook {
+    /// The address.
+    pub url: String,
+    /// The name of the secret that signs the messages; `None` for unsigned ones.
+    pub secret: Option<String>,
 }
 
 /// The limits of each run. An absent limit does not apply.
@@ -69,6 +87,9 @@ pub struct RunLimits {
     /// The allowed providers; empty allows all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<Pattern>,
+    /// What all runs of the tenant, or of the API key, together may spend.
+    #[serde(skip_serializing_if = "SpendLimits::is_empty")]
+    pub spend: SpendLimits,
 }
 
 /// How many requests a tenant may make: a burst at once, then a number per second.
@@ -104,8 +125,12 @@ impl Limits {
 
     /// Returns all rates that are set.
     pub fn rates(&self) -> impl Iterator<Item = RequestRate> {
-        let all = self.tenants.values().chain([&self.each_tenant]);
-        all.filter_map(|limits| limits.requests)
+        self.all().filter_map(|limits| limits.requests)
+    }
+
+    /// Returns the limits of all tenants that have their own, and those of all others.
+    pub fn all(&self) -> impl Iterator<Item = &TenantLimits> {
+        self.tenants.values().chain([&self.each_tenant]).map(|limits| &**limits)
     }
 
     /// Returns the limits of the tenant.

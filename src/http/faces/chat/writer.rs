@@ -319,7 +319,7 @@ fn finish_of(record: &RunRecord) -> &'static str {
     let run = &record.summary;
     match (run.status, run.stop_reason) {
         (RunStatus::Cancelled, _) | (RunStatus::Stopped, Some(StopReason::UserRequested)) => return INTERRUPTED,
-        (RunStatus::Stopped, Some(StopReason::TokenLimitReached)) => return "length",
+        (RunStatus::Stopped, Some(StopReason::TokenLimitReached | StopReason::SpendLimitReached)) => return "length",
         (RunStatus::Stopped, _) => return "other",
         _ => (),
     }

@@ -37,6 +37,8 @@ NAMES = ("agent", "base_session_id", "environment_from")
 # Other refusals: the code, the field, and what its message begins with. Where a problem names no field, its
 # detail is the message.
 REFUSALS = [
+    ("invalid_parameter", "from", "is more than 366 days"),
+    ("invalid_parameter", "to", "is before `from`"),
     ("invalid_field", "/disconnect_grace_seconds", "only the mode `stream` has readers"),
     # Requests of a browser's pages, which schemathesis is not.
     ("origin_not_allowed", None, "only pages of the console do this"),

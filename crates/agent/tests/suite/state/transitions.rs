@@ -10,7 +10,7 @@ use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
 use ExecutionStatus::{Completed, Failed, Stopped};
 
 /// The error of a step, the stop after it, and the status and reason of the end.
-const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason); 16] = [
+const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason); 17] = [
     (None, None, Completed, StopReason::Completed),
     (None, Some(StopReason::ErrorForbade), Failed, StopReason::ErrorForbade),
     (
@@ -30,6 +30,12 @@ const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason
         Some(StopReason::TokenLimitReached),
         Stopped,
         StopReason::TokenLimitReached,
+    ),
+    (
+        None,
+        Some(StopReason::SpendLimitReached),
+        Stopped,
+        StopReason::SpendLimitReached,
     ),
     (
         None,

@@ -13,6 +13,7 @@ use crate::runs::{Recorded, RunEnd, RunWriter};
 use crate::sql::connection::{Connection, Ended};
 use crate::sql::engine::Engine;
 use crate::sql::runs::run_insert_statement;
+use crate::sql::spend::settle_on_conn;
 use crate::sql::statement::{Statement, insert_statement};
 use agent::record::RunStatus;
 use values::ids::RunId;
@@ -62,7 +63,7 @@ async fn record_in_txn<E: Engine>(
         }
         is_leased
     } else {
-        run_insert(&mut connection, &tenant, &end).await?
+        run_insert::<E>(&mut connection, &tenant, &end).await?
     };
     if !is_ended {
         return Ok(Ended::RolledBack(false));
@@ -91,9 +92,9 @@ pub(crate) async fn lease_lock<E: Engine>(
     is_leased_on_conn(connection, OPERATION, lease, E::LOCK).await
 }
 
-/// Inserts the record and the events of a run that was never in the queue. Returns whether there
-/// was no record.
-pub(crate) async fn run_insert(
+/// Inserts the record and the events of a run that was never in the queue, and settles what it has
+/// spent. Returns whether there was no record.
+pub(crate) async fn run_insert<E: Engine>(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     end: &NewEnd,
@@ -103,6 +104,9 @@ pub(crate) async fn run_insert(
         return Ok(false);
     }
     events_insert(connection, tenant, end).await?;
+    if let Some(settlement) = &end.settlement {
+        settle_on_conn::<E>(connection, tenant, end.run.row.run_id, settlement.spent).await?;
+    }
     Ok(true)
 }
 

@@ -25,7 +25,7 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 24] = [
     delete!("api_keys", "key_id"),
     delete!("console_sessions", "secret_hash"),
     delete!("run_queue", "tenant, run_id"),
@@ -36,6 +36,8 @@ const TABLES: [&str; 22] = [
     delete!("agents", "tenant, name"),
     delete!("agent_versions", "tenant, version"),
     delete!("webhook_deliveries", "tenant, delivery_id"),
+    delete!("spend_reservations", "tenant, run_id, scope, period"),
+    delete!("spend_periods", "tenant, scope, period"),
     delete!("run_journal", "tenant, run_id, sequence"),
     delete!("run_messages", "tenant, run_id, message_key"),
     delete!("run_events", "tenant, run_id, first_sequence"),

@@ -20,6 +20,7 @@ mod retention;
 mod row_batches;
 mod runs;
 mod sessions;
+mod spend;
 mod thread_details;
 mod threads;
 mod token_revocations;

@@ -47,7 +47,7 @@ async fn write_to(fixture: &Fixture, url: &str, run_id: RunId, created_at: Times
     insert(&fixture.database, run_id, &delivery).await;
     DeliveryRecord {
         delivery_id: delivery.delivery_id,
-        run_id,
+        run_id: Some(run_id),
         event: delivery.event,
         url: delivery.url,
         secret: delivery.secret,
@@ -122,7 +122,7 @@ async fn a_due_delivery_is_leased_to_one_worker(fixture: Fixture) {
     };
     let expected = DueDelivery {
         tenant: fixture.tenant.clone(),
-        body: body_of(leased.run_id),
+        body: body_of(leased.run_id.unwrap()),
         record: leased.clone(),
     };
     assert_eq!(lease(&fixture, &first, 0).await, []);

@@ -67,7 +67,7 @@ impl IncompleteDetails {
     pub(super) fn of_record(record: &RunRecord) -> Option<Self> {
         let is_incomplete = status_of(record) == ResponseStatus::Incomplete;
         let reason = match record.summary.stop_reason {
-            Some(StopReason::TokenLimitReached) => MAX_TOKENS,
+            Some(StopReason::TokenLimitReached | StopReason::SpendLimitReached) => MAX_TOKENS,
             Some(reason) if record.summary.status == RunStatus::Stopped => reason.as_str(),
             _ => cut_of(record).unwrap_or("stopped"),
         };

@@ -3,17 +3,19 @@
 use chrono::TimeDelta;
 use store::commands::{CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece};
 use store::keys::{ApiKeyRecord, Scope};
+use store::spend::SpendRequest;
 use store::threads::ThreadExpectation;
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
 use test_support::workspaces::file;
-use values::ids::{ApiKeyId, CommandId, ExecutionId, UuidV7Source, WorkerId};
+use values::ids::{ApiKeyId, CommandId, ExecutionId, RunId, UuidV7Source, WorkerId};
 
 use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
 use crate::fixtures::Fixture;
 use crate::sql::commit::subagents::family;
 use crate::sql::console_sessions::console_session;
+use crate::sql::spend::{limits, request};
 
 on_both_engines!(a_removed_tenant_leaves_nothing_and_others_stay);
 
@@ -67,6 +69,11 @@ async fn fill(fixture: &Fixture) {
     add_remains(fixture, 1).await;
     add_command(fixture).await;
     fixture.put(&[file("a"), file("b"), file("c")]).await;
+    let reservation = SpendRequest {
+        tenant: fixture.tenant.clone(),
+        ..request(RunId::generate(&UuidV7Source), &limits(1.0, 2.0), 0.1, 0.1)
+    };
+    store.spend_reserve(&reservation).await.unwrap();
     // It is empty unless a commit under way may use a state.
     let leave = "insert into unused_states (tenant, hash, is_held) select tenant, hash, false from states";
     fixture
