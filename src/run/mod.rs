@@ -30,6 +30,8 @@ pub mod agents;
 
 mod events;
 
+mod webhook_message;
+
 mod context;
 
 mod spend;

@@ -6,6 +6,7 @@ pub mod settings;
 mod run_tasks;
 
 mod active;
+mod backoff;
 mod event_readers;
 mod inbox;
 
@@ -22,6 +23,7 @@ mod rates;
 mod shared_reads;
 
 pub(super) use self::active::{ActiveGuard, ActiveRun, HeldLease, Recording};
+pub(super) use self::backoff::backoff;
 pub use self::idempotency::check_key;
 pub(super) use self::idempotency::{claim_key, stored_key};
 pub(super) use self::run_slots::RunSlot;

@@ -11,10 +11,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable as _};
+use backon::Retryable as _;
 
 use super::webhook::deliveries_of;
-use crate::run::context::{ActiveRun, HeldLease, RunContext};
+use crate::run::context::{ActiveRun, HeldLease, RunContext, backoff};
 use crate::run::plan::RunPlan;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome};
 use agent::record::{RunRecord, RunStatus, StepRecord};
@@ -250,15 +250,6 @@ fn moved_thread(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
     let moves = live.active.held_lease.as_ref().is_some_and(|held| held.moves_thread);
     let thread = plan.request().thread.clone().filter(|_| moves);
     thread.map(ThreadMove::at_end)
-}
-
-fn backoff(patience: Duration) -> ExponentialBuilder {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(5))
-        .with_jitter()
-        .without_max_times()
-        .with_total_delay(Some(patience))
 }
 
 /// Removes from steps the messages that a session contains. Subagents' sessions contain their

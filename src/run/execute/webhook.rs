@@ -1,25 +1,11 @@
 //! The webhook messages about the end of a run. The transaction that ends the run stores them, and
 //! the outbox sends them.
 
-use serde::Serialize;
-
+use crate::run::webhook_message::WebhookMessage;
 use agent::ports::{RunWebhook, WebhookEvent};
 use agent::record::{NewDelivery, RunRecord, RunStatus, RunView};
-use values::clock::Timestamp;
-use values::ids::{DeliveryId, IdSource};
+use values::ids::IdSource;
 use values::tenant::TenantId;
-
-/// A message, in the form that the Standard Webhooks specification recommends.
-#[derive(Serialize)]
-struct Message {
-    #[serde(rename = "type")]
-    event: WebhookEvent,
-    /// When the run ended.
-    timestamp: Timestamp,
-    /// The tenant of the run.
-    tenant: TenantId,
-    data: RunView,
-}
 
 /// Creates the webhook messages about the end of a run. Called once for each end, since a repeated
 /// commit must have the same message ids.
@@ -34,28 +20,14 @@ pub(in crate::run) fn deliveries_of(
     let Some(webhook) = webhook.filter(is_wanted) else {
         return Vec::new();
     };
-    let timestamp = record.summary.ended_at();
-    let message = Message {
+    let message = WebhookMessage {
         event,
-        timestamp,
-        tenant: tenant.clone(),
-        data: record.clone().into(),
+        timestamp: record.summary.ended_at(),
+        tenant,
+        data: RunView::from(record.clone()),
     };
-    match serde_json::to_string(&message) {
-        Ok(body) => vec![NewDelivery {
-            delivery_id: DeliveryId::generate(ids),
-            event,
-            url: webhook.url.clone(),
-            secret: webhook.secret.clone(),
-            body,
-            created_at: timestamp,
-        }],
-        Err(error) => {
-            // The run's record is stored as JSON as well, so its write would fail too.
-            tracing::error!(run_id = %record.summary.run_id, error = error.to_string(), "a webhook's message can't be written");
-            Vec::new()
-        }
-    }
+    let delivery = message.delivery(&webhook.url, webhook.secret.as_deref(), ids);
+    delivery.into_iter().collect()
 }
 
 /// Returns the event of a final status. A status that is not final counts as failed.
@@ -74,6 +46,7 @@ mod tests {
     use super::*;
     use agent::definition::Durability;
     use agent::record::{RunMode, RunSummary};
+    use values::clock::Timestamp;
     use values::ids::{RunId, SessionId, UuidV7Source};
     use values::json::Object;
     use values::usage::Usage;

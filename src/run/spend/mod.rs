@@ -11,11 +11,11 @@ pub(super) use self::upkeep::keep_reservations;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable as _};
+use backon::Retryable as _;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::context::RunContext;
+use super::context::{RunContext, backoff};
 use super::refusal::{Refusal, limit_reached};
 use agent::ports::{SpendError, SpendSource};
 use agent::record::{Creator, RunSummary};
@@ -160,13 +160,7 @@ impl RunSpending {
             };
             self.ctx.store.spend_reserve(&request).await
         };
-        let backoff = ExponentialBuilder::default()
-            .with_min_delay(Duration::from_millis(100))
-            .with_max_delay(Duration::from_secs(2))
-            .with_jitter()
-            .without_max_times()
-            .with_total_delay(Some(PATIENCE));
-        ask.retry(backoff).when(StoreError::is_transient).await
+        ask.retry(backoff(PATIENCE)).when(StoreError::is_transient).await
     }
 }
 

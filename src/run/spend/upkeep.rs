@@ -11,14 +11,13 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::LIFETIME;
 use crate::run::context::RunContext;
+use crate::run::webhook_message::WebhookMessage;
 use agent::ports::WebhookEvent;
 use agent::record::NewDelivery;
 use store::StoreError;
 use store::spend::SpendNews;
 use values::clock::Timestamp;
-use values::ids::DeliveryId;
-use values::limits::SpendWebhook;
-use values::tenant::TenantId;
+use values::limits::{SpendPeriod, SpendWebhook};
 use values::usage::Cost;
 
 /// The pause between two rounds.
@@ -26,16 +25,7 @@ const PERIOD: Duration = Duration::from_secs(20);
 /// The parts of a limit that are reported, in percent.
 const PARTS: [i16; 3] = [100, 80, 50];
 
-/// A message, in the form that the Standard Webhooks specification recommends.
-#[derive(Serialize)]
-struct Message<'a> {
-    #[serde(rename = "type")]
-    event: WebhookEvent,
-    timestamp: Timestamp,
-    tenant: &'a TenantId,
-    data: MessageData<'a>,
-}
-
+/// How much of a limit is spent.
 #[derive(Serialize)]
 struct MessageData<'a> {
     /// The runs that the limit counts: `tenant`, `agent:NAME` or `key:ID`.
@@ -85,7 +75,7 @@ async fn report(ctx: &RunContext) -> Result<(), StoreError> {
     let (now, mut periods) = (ctx.clock.now(), BTreeSet::new());
     for limits in receivers {
         let today = now.with_timezone(&limits.time_zone).date_naive();
-        periods.extend([today.format("%Y-%m-%d").to_string(), today.format("%Y-%m").to_string()]);
+        periods.extend(SpendPeriod::ALL.map(|period| period.name_of(today)));
     }
     if periods.is_empty() {
         return Ok(());
@@ -121,12 +111,11 @@ fn delivery(
     news: &SpendNews,
     percent: i16,
     webhook: &SpendWebhook,
-    now: Timestamp,
+    timestamp: Timestamp,
 ) -> Option<NewDelivery> {
-    let event = WebhookEvent::SpendThreshold;
-    let message = Message {
-        event,
-        timestamp: now,
+    let message = WebhookMessage {
+        event: WebhookEvent::SpendThreshold,
+        timestamp,
         tenant: &news.tenant,
         data: MessageData {
             scope: &news.scope,
@@ -136,22 +125,13 @@ fn delivery(
             spent: news.spent,
         },
     };
-    let body = serde_json::to_string(&message);
-    let body = body
-        .inspect_err(|error| tracing::error!(error = error as &dyn Error, "a message about spending can't be written"));
-    Some(NewDelivery {
-        delivery_id: DeliveryId::generate(&*ctx.ids),
-        event,
-        url: webhook.url.clone(),
-        secret: webhook.secret.clone(),
-        body: body.ok()?,
-        created_at: now,
-    })
+    message.delivery(&webhook.url, webhook.secret.as_deref(), &*ctx.ids)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use values::tenant::TenantId;
 
     #[test]
     fn the_largest_spent_part_is_reported_once() {

@@ -85,6 +85,13 @@ impl<E: Engine> SpendStore for E {
     }
 
     async fn spend_sweep(&self, now: Timestamp) -> Result<u64, StoreError> {
+        // Most sweeps find nothing, and begin no transaction.
+        let statement = "select 1 from spend_reservations where expires_at <= $1 or expires_at is null limit 1";
+        let select = Statement::with(SWEEP, statement, values![now]);
+        let found: Option<(i32,)> = select.fetch_optional(self).await?;
+        if found.is_none() {
+            return Ok(0);
+        }
         let sweeping = self.transact(SWEEP, move |mut connection| {
             Box::pin(async move { sweep_in_txn::<E>(&mut connection, now).await.map(Ended::Committed) })
         });

@@ -86,6 +86,9 @@ impl SpendLimits {
 }
 
 impl SpendPeriod {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Day, Self::Month];
+
     /// Returns the first day of the period to which a time belongs, and the end of the period.
     fn of(self, time: Timestamp, zone: Tz) -> (NaiveDate, Timestamp) {
         let today = time.with_timezone(&zone).date_naive();
@@ -105,6 +108,15 @@ impl SpendPeriod {
         }
     }
 
+    /// Returns the name of the period of a day, which sorts by time: `2026-12-01` or `2026-12`.
+    pub fn name_of(self, day: NaiveDate) -> String {
+        let form = match self {
+            Self::Day => "%Y-%m-%d",
+            Self::Month => "%Y-%m",
+        };
+        day.format(form).to_string()
+    }
+
     /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -117,11 +129,7 @@ impl SpendPeriod {
 impl SpendLimit {
     /// Returns the name of the period, which sorts by time: `2026-12-01` or `2026-12`.
     pub fn period_name(&self) -> String {
-        let form = match self.period {
-            SpendPeriod::Day => "%Y-%m-%d",
-            SpendPeriod::Month => "%Y-%m",
-        };
-        self.first_day.format(form).to_string()
+        self.period.name_of(self.first_day)
     }
 }
 
