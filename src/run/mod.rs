@@ -6,6 +6,7 @@
 //! plan       plan/          all checks that may refuse a request
 //! execute    execute/       restore ─ agent loop ─ export ─ publish ─ conclude, for every run
 //! queue      queue/         lease, attempt, renew
+//! spend      spend/         what a run reserves of limits of spending, and upkeep of reservations
 //! control    control.rs     stop, cancel, steer
 //! read       read/          records and lists; waits for a change, follows events
 //! files      files/         the files of sessions, without a run
