@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
-use super::context::{RunContext, RunSlot, stored_key};
+use super::context::{OpenSlot, RunContext, stored_key};
 use super::control::interrupt;
 use super::handle::{OnDeparture, ResultSource, RunHandle};
 use super::plan::{RunPlan, begun_summary, refuse_continued};
@@ -100,7 +100,7 @@ async fn accept_plan(ctx: Arc<RunContext>, plan: RunPlan) -> Result<RunHandle, R
 }
 
 /// Takes a slot for a run whose caller waits for it, if one is free.
-fn slot_for(ctx: &RunContext, plan: &RunPlan) -> Option<RunSlot> {
+fn slot_for(ctx: &RunContext, plan: &RunPlan) -> Option<OpenSlot> {
     let waits = plan.request().mode != RunMode::Async;
     waits.then(|| ctx.process.queue_slots.try_take()).flatten()
 }
@@ -129,7 +129,7 @@ fn begin_at_once(
     plan: RunPlan,
     run: NewQueuedRun,
     (lease, until): (Lease, Timestamp),
-    slot: RunSlot,
+    slot: OpenSlot,
 ) -> ResultSource {
     let (caller, result) = oneshot::channel();
     let leased = LeasedRun {
@@ -142,7 +142,7 @@ fn begin_at_once(
     };
     let plan = Box::new(plan);
     let accepted = AcceptedHere { plan, caller };
-    let attempting = attempt(Arc::clone(ctx), leased, until, Some(accepted), Some(slot));
+    let attempting = attempt(Arc::clone(ctx), leased, until, Some(accepted), Some(slot.begin()));
     ctx.process.tasks.runs.spawn(Box::pin(attempting));
     ResultSource::TaskOrStore(result)
 }

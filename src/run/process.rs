@@ -49,7 +49,7 @@ pub fn takes_runs(ctx: &RunContext) -> bool {
 
 /// Returns the number of light and of queued runs in progress.
 pub fn runs_in_progress(ctx: &RunContext) -> (usize, usize) {
-    (ctx.process.light_slots.taken(), ctx.process.queue_slots.taken())
+    (ctx.process.light_slots.runs(), ctx.process.queue_slots.runs())
 }
 
 /// Returns the number of active runs.

@@ -26,7 +26,7 @@ pub(super) use self::active::{ActiveGuard, ActiveRun, HeldLease, Recording};
 pub(super) use self::backoff::backoff;
 pub use self::idempotency::check_key;
 pub(super) use self::idempotency::{claim_key, stored_key};
-pub(super) use self::run_slots::RunSlot;
+pub(super) use self::run_slots::{OpenSlot, RunSlot};
 pub(super) use self::shared_reads::{ReadSlot, RunReading};
 pub(super) use self::subagent_slots::ExecutionSlot;
 

@@ -2,6 +2,7 @@
 //! runs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
@@ -22,7 +23,20 @@ pub(in crate::run) struct RunSlot {
     _permit: OwnedSemaphorePermit,
     /// The share of the tenant, for a light run.
     _share: Option<TenantShare>,
+    /// Counts a queued run.
+    _counted: Option<CountedRun>,
 }
+
+/// A slot that was taken for a queued run before it is known whether there is one.
+#[derive(Debug)]
+pub(in crate::run) struct OpenSlot {
+    permit: OwnedSemaphorePermit,
+    runs: Arc<AtomicUsize>,
+}
+
+/// Counts a run until it is dropped.
+#[derive(Debug)]
+struct CountedRun(Arc<AtomicUsize>);
 
 /// A permit to plan a run without a slot. Tenants share the permits, so a tenant above its limit
 /// loads few sessions at the same time.
@@ -50,6 +64,8 @@ pub(in crate::run) struct LightSlots {
 pub(in crate::run) struct QueueSlots {
     permits: Arc<Semaphore>,
     max: usize,
+    /// The number of runs in the slots.
+    runs: Arc<AtomicUsize>,
 }
 
 impl LightSlots {
@@ -95,11 +111,12 @@ impl LightSlots {
         Ok(RunSlot {
             _permit: permit,
             _share: Some(share),
+            _counted: None,
         })
     }
 
-    /// Returns the number of slots that are taken.
-    pub(in crate::run) fn taken(&self) -> usize {
+    /// Returns the number of runs in the slots.
+    pub(in crate::run) fn runs(&self) -> usize {
         self.max.saturating_sub(self.permits.available_permits())
     }
 
@@ -116,6 +133,7 @@ impl QueueSlots {
         Self {
             permits: Arc::new(Semaphore::new(max)),
             max,
+            runs: Arc::default(),
         }
     }
 
@@ -125,22 +143,25 @@ impl QueueSlots {
     }
 
     /// Waits for a slot. Returns `None` once the slots are closed.
-    pub(in crate::run) async fn take(&self) -> Option<RunSlot> {
-        Arc::clone(&self.permits)
-            .acquire_owned()
-            .await
-            .ok()
-            .map(RunSlot::queued)
+    pub(in crate::run) async fn take(&self) -> Option<OpenSlot> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        permit.ok().map(|permit| self.open(permit))
     }
 
     /// Takes a slot if one is free.
-    pub(in crate::run) fn try_take(&self) -> Option<RunSlot> {
-        Arc::clone(&self.permits).try_acquire_owned().ok().map(RunSlot::queued)
+    pub(in crate::run) fn try_take(&self) -> Option<OpenSlot> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        permit.ok().map(|permit| self.open(permit))
     }
 
-    /// Returns the number of slots that are taken.
-    pub(in crate::run) fn taken(&self) -> usize {
-        self.max.saturating_sub(self.permits.available_permits())
+    fn open(&self, permit: OwnedSemaphorePermit) -> OpenSlot {
+        let runs = Arc::clone(&self.runs);
+        OpenSlot { permit, runs }
+    }
+
+    /// Returns the number of runs in the slots.
+    pub(in crate::run) fn runs(&self) -> usize {
+        self.runs.load(Ordering::Relaxed)
     }
 
     /// Closes the slots: no more are taken.
@@ -149,12 +170,21 @@ impl QueueSlots {
     }
 }
 
-impl RunSlot {
-    fn queued(permit: OwnedSemaphorePermit) -> Self {
-        Self {
-            _permit: permit,
+impl OpenSlot {
+    /// Puts a run into the slot.
+    pub(in crate::run) fn begin(self) -> RunSlot {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        RunSlot {
+            _permit: self.permit,
             _share: None,
+            _counted: Some(CountedRun(self.runs)),
         }
+    }
+}
+
+impl Drop for CountedRun {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -185,5 +215,19 @@ mod tests {
         assert!(waiting.iter_mut().any(|reserving| reserving.now_or_never().is_some()));
         // A caller that arrives now finds the slot free.
         assert!(slots.reserve(&tenants[0]).now_or_never().unwrap().is_ok());
+    }
+
+    #[test]
+    fn a_slot_counts_once_a_run_is_in_it() {
+        let slots = QueueSlots::new(2);
+        let (first, second) = (slots.try_take().unwrap(), slots.try_take().unwrap());
+        // A worker that leases runs holds all free slots meanwhile.
+        assert_eq!((slots.runs(), slots.try_take().is_none()), (0, true));
+        let run = first.begin();
+        drop(second);
+        assert_eq!(slots.runs(), 1);
+        drop(run);
+        assert_eq!(slots.runs(), 0);
+        assert!(slots.try_take().is_some());
     }
 }

@@ -7,7 +7,7 @@ use futures_util::stream::BoxStream;
 use tokio::time::sleep;
 
 use super::attempt::attempt;
-use crate::run::context::{RunContext, RunSlot};
+use crate::run::context::{OpenSlot, RunContext};
 use store::queue::{LeaseLimits, LeasedRun, SUSPECT_ATTEMPTS};
 use store::{Outage, StoreError};
 
@@ -36,7 +36,7 @@ pub(in crate::run) async fn take_runs(ctx: Arc<RunContext>) {
 }
 
 /// Leases up to as many runs as there are free slots. Returns whether there may be more.
-async fn take_some(ctx: &Arc<RunContext>, first: RunSlot) -> Result<bool, StoreError> {
+async fn take_some(ctx: &Arc<RunContext>, first: OpenSlot) -> Result<bool, StoreError> {
     let more = std::iter::repeat_with(|| ctx.process.queue_slots.try_take());
     let more = more.take(BATCH - 1).map_while(|slot| slot);
     let slots: Vec<_> = std::iter::once(first).chain(more).collect();
@@ -45,7 +45,7 @@ async fn take_some(ctx: &Arc<RunContext>, first: RunSlot) -> Result<bool, StoreE
 
 /// Leases runs in a separate task. If the caller were cancelled after the lease, the runs would
 /// stay idle until their leases expire.
-async fn lease_runs(ctx: &Arc<RunContext>, slots: Vec<RunSlot>) -> Result<bool, StoreError> {
+async fn lease_runs(ctx: &Arc<RunContext>, slots: Vec<OpenSlot>) -> Result<bool, StoreError> {
     let owned = Arc::clone(ctx);
     let leasing = ctx.process.tasks.runs.spawn(async move {
         let (ctx, process) = (&owned, &owned.process);
@@ -61,7 +61,7 @@ async fn lease_runs(ctx: &Arc<RunContext>, slots: Vec<RunSlot>) -> Result<bool, 
         let is_full = leased.len() == slots.len();
         for (leased, slot) in leased.into_iter().zip(slots) {
             let isolated = is_suspect(&leased).then(|| process.quarantine.enter());
-            let attempting = Box::pin(attempt(Arc::clone(ctx), leased, terms.until, None, Some(slot)));
+            let attempting = Box::pin(attempt(Arc::clone(ctx), leased, terms.until, None, Some(slot.begin())));
             process.tasks.runs.spawn(async move {
                 attempting.await;
                 drop(isolated);
