@@ -15,12 +15,14 @@ use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{derived_settings, require_keys_beyond_loopback};
 use crate::config::{Config, Loaded, Origin};
+use crate::http::Tls;
 use crate::run::agents::ConfiguredAgent;
 use crate::run::refusal::suggestion;
 use crate::spans;
 use board::Board;
 use store::{self, OpenError, Store, StoreError, StoreSettings};
 use values::causes::with_causes;
+use values::clock::{Clock as _, SystemClock};
 use values::spelling::nearest;
 use values::tenant::TenantId;
 
@@ -40,6 +42,7 @@ pub enum Finding {
 pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_variables(loaded, &mut findings);
+    check_certificate(&loaded.config, &mut findings);
     if let (Some(file), Some(unread)) = (&loaded.file, &loaded.unread_file) {
         findings.push(Finding::Warning(format!(
             "{} is not read: {} comes first",
@@ -68,6 +71,18 @@ fn check_variables(loaded: &Loaded, findings: &mut Vec<Finding>) {
             None => Finding::Warning(unread.to_string()),
         });
     }
+}
+
+/// Reads the files of TLS. The service would start with an expired certificate.
+fn check_certificate(config: &Config, findings: &mut Vec<Finding>) {
+    let fault = match Tls::load(&config.tls) {
+        Ok(Some((_, expires_at))) if expires_at <= SystemClock.now() => {
+            format!("the certificate expired at {expires_at}")
+        }
+        Ok(_) => return,
+        Err(error) => with_causes(&error),
+    };
+    findings.push(Finding::Error(format!("`http.tls`: {fault}")));
 }
 
 /// Returns the names of the usable agents. Fails if the parts that agents refer to can't be made.

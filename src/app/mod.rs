@@ -257,11 +257,12 @@ pub fn agent_directory(
     Ingredients::make(config, extensions, Some(store), None)?.usable_directory(store, config)
 }
 
-/// Refuses to listen beyond this machine without any API key and any identity provider, since
-/// everybody who reaches the port could run agents.
+/// Refuses to listen beyond this machine without any API key, any identity provider and any name of
+/// a client certificate, since everybody who reaches the port could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
-    if has_keys || !config.tokens.issuers.is_empty() || listen.ip().is_loopback() || config.http.is_exposed {
+    let needs_credentials = has_keys || !config.tokens.issuers.is_empty() || !config.tls.clients.is_empty();
+    if needs_credentials || listen.ip().is_loopback() || config.http.is_exposed {
         return Ok(());
     }
     bail!(

@@ -2,6 +2,7 @@
 
 mod absent;
 mod agents;
+mod certificates;
 mod check_config;
 mod files;
 mod gc;

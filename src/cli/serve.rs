@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::certificates;
 use super::output::print_line;
 use crate::app::{self, App, Extensions};
 use crate::config::{Config, Loaded};
@@ -63,6 +64,7 @@ pub(super) fn begin_log(loaded: &Loaded) -> anyhow::Result<()> {
 async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let has_keys = app.tokens.is_some() || app.runs.store.key_exists().await?;
     app::require_keys_beyond_loopback(has_keys, config)?;
+    let tls = certificates::load(&config.tls, app)?;
     let listener = TcpListener::bind(config.http.listen).await;
     let listener = listener.with_context(|| {
         let listen = config.http.listen;
@@ -71,6 +73,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let metrics_listener = listen_for_metrics(config).await?;
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
+    let tls_reloads = ReloadSignals::listen()?;
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
         // The service also works without a reader of its output.
@@ -84,6 +87,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         let tokens = app.tokens.clone();
         http::interface(Arc::clone(&app.runs), tokens, mcp, openai, &config.console, &limits)
     };
+    let interface = interface.with_tls(tls.clone());
     app.begin();
     let stop = CancellationToken::new();
     let working = async {
@@ -99,6 +103,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
                 report_sandbox(app).await;
                 reload_agents(app, reloads).await
             } => match never {},
+            never = certificates::reload(app, tls, tls_reloads) => match never {},
         }
     };
     // Metrics can be read until the last run has ended.
@@ -211,29 +216,30 @@ fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool)
     } else {
         ""
     };
+    let scheme = if config.tls.is_on() { "https" } else { "http" };
     let body = r#"{"agent": "demo", "input": "What is 17 * 23?"}"#;
     let (version, store, agents) = (env!("CARGO_PKG_VERSION"), config.store.address(), agents.join(", "));
     if config.queue.role == ProcessRole::Worker {
         return print_line(format_args!(
             "agent-runtime {version}\n  \
-             listening on  http://{address}  (probes only: /healthz and /readyz)\n  \
+             listening on  {scheme}://{address}  (probes only: /healthz and /readyz)\n  \
              role          worker: takes runs from the queue; the API is at replicas of the role api or all\n  \
              store         {store}\n  \
              agents        {agents}"
         ));
     }
     let console = if config.console.is_served(config.http.listen) {
-        format!("  console       http://{address}/console\n")
+        format!("  console       {scheme}://{address}/console\n")
     } else {
         String::new()
     };
     print_line(format_args!(
         "agent-runtime {version}\n  \
-         listening on  http://{address}  (API: http://{address}/docs)\n\
+         listening on  {scheme}://{address}  (API: {scheme}://{address}/docs)\n\
          {console}  \
          store         {store}\n  \
          agents        {agents}\n\
          Try:\n  \
-         curl -sS http://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'"
+         curl -sS {scheme}://{address}/v1/runs {key}-H 'content-type: application/json' -d '{body}'"
     ))
 }

@@ -33,6 +33,7 @@ mod providers;
 mod runs;
 mod sandbox;
 mod store;
+mod tls;
 mod tokens;
 mod tools;
 mod traces;
@@ -63,7 +64,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use self::sections::Sections;
-use crate::http::{ConsoleSettings, DrainSettings, HttpLimits, McpAccess, OpenAiAccess};
+use crate::http::{ConsoleSettings, DrainSettings, HttpLimits, McpAccess, OpenAiAccess, TlsSettings};
 use crate::metrics::MetricsSettings;
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
@@ -88,6 +89,8 @@ use workspace::WorkspaceLimits;
 pub struct Config {
     /// `[http]`
     pub http: HttpLimits,
+    /// `[http.tls]`
+    pub tls: TlsSettings,
     /// `[auth]`
     pub tokens: TokenSettings,
     /// `[http.mcp]`
@@ -175,6 +178,7 @@ impl Config {
         let providers = providers::read(sections)?;
         Ok(Self {
             http: sections.read("http")?,
+            tls: tls::read(sections)?,
             tokens: tokens::read(sections)?,
             mcp_access: sections.read("http.mcp")?,
             mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,

@@ -18,12 +18,13 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 15] = [
+const NAMED: [&[&str]; 16] = [
     &["auth", "issuers"],
     &["auth", "issuers", ANY, "required"],
     &["auth", "issuers", ANY, "scopes"],
     &["capabilities"],
     &["context_windows"],
+    &["http", "tls", "clients"],
     &["limits", "each_tenant", "agent_spend"],
     &["limits", "profiles"],
     &["limits", "tenants"],

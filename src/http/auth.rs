@@ -1,6 +1,7 @@
 //! Authentication: an API key, or a token of an identity provider, determines the tenant and the
-//! scopes. A browser that has logged in to the console sends a cookie in place of its key.
-//! `host.rs` protects a service without keys.
+//! scopes. A browser that has logged in to the console sends a cookie in place of its key. A client
+//! certificate that the configuration names stands for a request without any of them. `host.rs`
+//! protects a service without keys.
 
 use std::sync::Arc;
 
@@ -15,16 +16,17 @@ use super::codes::ProblemCode;
 use super::cookie::{check_own_page, session_hash};
 use super::face_errors::is_of_page;
 use super::headers::single;
-use super::host::check_anonymous;
+use super::host::{check_anonymous, check_origin};
 use super::lookups::REFRESH_TIMEOUT;
 use super::openai_errors::is_openai_path;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
+use super::tls_settings::CertifiedCaller;
 use super::token_auth::{self, is_revoked, with_metadata, with_scope};
 use crate::run::RequestOrigin;
 use crate::tokens::Principal;
-use agent::record::{Creator, KeyCreator};
+use agent::record::{CertificateCreator, Creator, KeyCreator};
 use store::console_sessions::ConsoleSession;
 use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
@@ -49,11 +51,13 @@ pub(super) struct Call {
 /// Who calls.
 #[derive(Debug, Clone, Default)]
 enum Caller {
-    /// Anybody, while no key exists.
+    /// Anybody, while requests need no credentials.
     #[default]
     Anonymous,
     Key(Arc<ApiKeyRecord>),
     Token(Arc<Principal>),
+    /// The owner of a client certificate.
+    Certificate(CertifiedCaller),
 }
 
 impl Caller {
@@ -62,15 +66,17 @@ impl Caller {
             Self::Anonymous => TenantId::anonymous(),
             Self::Key(key) => key.tenant.clone(),
             Self::Token(principal) => principal.tenant.clone(),
+            Self::Certificate(certified) => certified.client().tenant.clone(),
         }
     }
 
-    /// Returns the scopes of the key or the token; `None` allows everything.
+    /// Returns the scopes of the credentials; `None` allows everything.
     fn scopes(&self) -> Option<&[Scope]> {
         match self {
             Self::Anonymous => None,
             Self::Key(key) => Some(&key.scopes),
             Self::Token(principal) => Some(&principal.scopes),
+            Self::Certificate(certified) => Some(&certified.client().scopes),
         }
     }
 }
@@ -101,6 +107,8 @@ impl Call {
             Caller::Token(principal) => {
                 principal.accepted_until > api.runs.clock.now() && !is_revoked(api, principal).await?
             }
+            // The connection has checked the certificate, and the configuration stays.
+            Caller::Certificate(_) => true,
             Caller::Anonymous => !api.is_key_needed().await?,
         })
     }
@@ -110,18 +118,22 @@ impl Call {
         self.caller.scopes().is_none_or(|scopes| scopes.contains(&Scope::Admin))
     }
 
-    /// Refuses the request if its API key or its token lacks the scope.
+    /// Refuses the request if its credentials lack the scope.
     pub(super) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
         if self.caller.scopes().is_none_or(|scopes| scope.is_granted(scopes)) {
             return Ok(());
         }
-        let name = scope.as_str();
+        let credentials = match &self.caller {
+            Caller::Token(_) => "token",
+            Caller::Certificate(_) => "client certificate",
+            Caller::Key(_) | Caller::Anonymous => "API key",
+        };
+        let words = format!("the {credentials} lacks the scope {}", scope.as_str());
+        let problem = Problem::new(ProblemCode::MissingScope, words);
         Err(if matches!(self.caller, Caller::Token(_)) {
-            let words = format!("the token lacks the scope {name}");
-            with_scope(&self.api, Problem::new(ProblemCode::MissingScope, words), scope)
+            with_scope(&self.api, problem, scope)
         } else {
-            let words = format!("the API key lacks the scope {name}");
-            Problem::new(ProblemCode::MissingScope, words)
+            problem
         })
     }
 
@@ -147,15 +159,28 @@ impl Call {
         scopes.filter(|scope| self.check_scope(*scope).is_ok())
     }
 
-    /// Returns the API key; `None` while no key exists, and for a token.
-    pub(super) fn key(&self) -> Option<&ApiKeyRecord> {
+    /// Returns whether requests such as this one need credentials.
+    pub(super) fn needs_credentials(&self) -> bool {
+        !matches!(self.caller, Caller::Anonymous)
+    }
+
+    /// Returns the name in the client certificate, if that identifies the caller.
+    pub(super) fn certified_name(&self) -> Option<&str> {
         match &self.caller {
-            Caller::Key(key) => Some(key),
-            Caller::Token(_) | Caller::Anonymous => None,
+            Caller::Certificate(certified) => Some(certified.name()),
+            Caller::Anonymous | Caller::Key(_) | Caller::Token(_) => None,
         }
     }
 
-    /// Returns the id of the API key; `None` while no key exists, and for a token.
+    /// Returns the API key; `None` if the caller has none.
+    pub(super) fn key(&self) -> Option<&ApiKeyRecord> {
+        match &self.caller {
+            Caller::Key(key) => Some(key),
+            Caller::Anonymous | Caller::Token(_) | Caller::Certificate(_) => None,
+        }
+    }
+
+    /// Returns the id of the API key; `None` if the caller has none.
     pub(super) fn key_id(&self) -> Option<ApiKeyId> {
         self.key().map(|key| key.key_id)
     }
@@ -164,28 +189,27 @@ impl Call {
     pub(super) fn principal(&self) -> Option<&Principal> {
         match &self.caller {
             Caller::Token(principal) => Some(principal),
-            Caller::Key(_) | Caller::Anonymous => None,
+            Caller::Anonymous | Caller::Key(_) | Caller::Certificate(_) => None,
         }
     }
 
-    /// Returns whether the request has neither a key nor a token.
-    pub(super) fn is_anonymous(&self) -> bool {
-        matches!(self.caller, Caller::Anonymous)
-    }
-
-    /// Returns what a run records of its caller; `None` while no key exists.
+    /// Returns what a run records of its caller; `None` while requests need no credentials.
     pub(super) fn creator(&self) -> Option<Creator> {
         match &self.caller {
             Caller::Anonymous => None,
             Caller::Key(key) => Some(Creator::Key(KeyCreator { key_id: key.key_id })),
             Caller::Token(principal) => Some(token_auth::creator(principal)),
+            Caller::Certificate(certified) => Some(Creator::Certificate(CertificateCreator {
+                certificate: certified.name().to_owned(),
+            })),
         }
     }
 
-    /// Returns the limits that the API key or the token sets for its runs.
+    /// Returns the limits that the API key or the token sets for its runs. Other credentials set
+    /// none.
     pub(super) fn run_limits(&self) -> RunLimits {
         match &self.caller {
-            Caller::Anonymous => RunLimits::default(),
+            Caller::Anonymous | Caller::Certificate(_) => RunLimits::default(),
             Caller::Key(key) => key.limits.clone(),
             Caller::Token(principal) => principal.limits.clone(),
         }
@@ -208,7 +232,8 @@ pub(super) async fn require_scope(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let authorized = authorize(&api, request.method(), request.uri(), request.headers()).await;
+    let certified = request.extensions_mut().remove::<CertifiedCaller>();
+    let authorized = authorize(&api, request.method(), request.uri(), request.headers(), certified).await;
     let Credentials { caller, session } = authorized.map_err(|problem| with_metadata(&api, problem))?;
     let call = Call {
         api,
@@ -227,17 +252,23 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// The credentials of a request: an API key, a token, none while no key is needed, or a session of
-/// the console with its key.
+/// The credentials of a request: an API key, a token, a session of the console with its key, a
+/// client certificate, or none while none are needed.
 #[derive(Debug, Default)]
 struct Credentials {
     caller: Caller,
     session: Option<Arc<ConsoleSession>>,
 }
 
-/// Returns the credentials of the request. The clients of OpenAI always send a key, so an unknown
-/// one is accepted there while no key is needed.
-async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap) -> Result<Credentials, Problem> {
+/// Returns the credentials of the request. A client certificate counts if there are no others. The
+/// clients of OpenAI always send a key, so an unknown one is accepted there while no key is needed.
+async fn authorize(
+    api: &Api,
+    method: &Method,
+    target: &Uri,
+    headers: &HeaderMap,
+    certified: Option<CertifiedCaller>,
+) -> Result<Credentials, Problem> {
     let given = given_secret(headers);
     let secret = given.as_ref().ok().copied().flatten();
     if let Some(secret) = secret
@@ -262,6 +293,16 @@ async fn authorize(api: &Api, method: &Method, target: &Uri, headers: &HeaderMap
         return Ok(Credentials {
             caller: Caller::Key(key),
             session: Some(session),
+        });
+    }
+    if let Some(certified) = certified
+        && matches!(given, Ok(None))
+    {
+        // A browser sends its certificate with the requests of any page.
+        check_origin(headers, &api.limits)?;
+        return Ok(Credentials {
+            caller: Caller::Certificate(certified),
+            session: None,
         });
     }
     let may_be_anonymous = is_openai_path(target.path()) || matches!(given, Ok(None));

@@ -51,7 +51,7 @@ codes! {
          repeated or no host. The service closes the connection. If it could not read the request at all, `instance` \
          is `/`, and the log has the route `unread`.",
         "Send HTTP/1.1 with an HTTP library, and percent-encode parameters, as `curl -G --data-urlencode` does. The \
-         service supports neither HTTP/2 nor TLS; a proxy in front of it can.";
+         service supports TLS and HTTP/2 only with `[http.tls]`, and then no plain HTTP.";
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON",
         "The body is not JSON. `detail` names the line and the column at which the parser stopped. A number that no \
          64-bit float can hold, for example `1e999`, is malformed, too.",
@@ -153,7 +153,7 @@ codes! {
         "Wait until `resets_at`, or ask the operator for a higher limit. `GET /v1/spend` shows what is spent, \
          reserved and left. See [Spending](spending.md).";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this",
-        "The API key or the token is valid, but lacks the scope that the route needs.",
+        "The API key, the token or the client certificate is valid, but lacks the scope that the route needs.",
         "Use a key with the scope. The [table of routes](api.md#routes) has the scope of each route.";
     NotAllowed = "not_allowed", FORBIDDEN, "The caller may not use the agent or the model",
         "The [limits](configuration.md#limits) of the tenant or of the API key do not allow an agent or a model. The \
@@ -443,7 +443,8 @@ codes! {
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections are open",
         "The limit `http.max_connections` is reached, perhaps because of many event streams. The service accepts a \
          few more connections, for `/healthz` and `/readyz`. Any other request on these connections gets this \
-         problem, and the service closes the connection.",
+         problem, and the service closes the connection. Over HTTP/2, requests are also refused while as many others \
+         are open on all connections together.",
         "Try again after `Retry-After`. An operator can raise `http.max_connections` together with the limit of file \
          descriptors, or add replicas.";
     StoreUnavailable = "store_unavailable", SERVICE_UNAVAILABLE, "The store is unavailable",

@@ -1,9 +1,11 @@
-//! The byte stream of one connection. It disconnects a peer that reads slower than
-//! `http.min_transfer_rate`, and closes once the peer has read the last response.
+//! The byte stream of one HTTP/1.1 connection. It closes once the peer has read the last response.
 //!
 //! hyper rejects an unreadable request with a response of its own, which has no body and can't be
 //! changed. It does so only while no response is in flight, which [`Exchange`] tracks. So such
 //! bytes are recognised and discarded here, and `server.rs` responds with a problem instead.
+//!
+//! The stream below is a socket, or TLS over one. Connections of HTTP/2 have no such wrapper: their
+//! protocol reports errors in frames.
 
 use std::future::Future as _;
 use std::io;
@@ -16,7 +18,6 @@ use std::time::Duration;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 /// How long closing waits for the peer.
@@ -24,32 +25,12 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How many bytes closing reads and discards.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// A connection with a limit on slow and silent peers.
+/// A connection that recognises unreadable requests, and closes without losing a response.
 #[derive(Debug)]
-pub(super) struct Connection {
-    stream: TcpStream,
+pub(super) struct Connection<S> {
+    stream: S,
     exchange: Exchange,
-    patience: Patience,
-    /// When the pending write began, and the timer for its end.
-    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
-    pace: Pace,
     closing: Option<Closing>,
-}
-
-/// The limits on a peer while bytes wait for it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// How long the peer may read nothing, and how often its rate is checked.
-    pub(super) window: Duration,
-    /// The bytes per second that the peer must read.
-    pub(super) least_rate: u64,
-}
-
-/// Measures how fast the peer reads. Counts only the time in which bytes wait for the peer.
-#[derive(Debug, Default)]
-struct Pace {
-    waited: Duration,
-    read: u64,
 }
 
 #[derive(Debug)]
@@ -58,73 +39,29 @@ struct Closing {
     read: usize,
 }
 
-impl Connection {
-    /// Wraps a connection.
-    pub(super) fn new(stream: TcpStream, exchange: Exchange, patience: Patience) -> Self {
+impl<S> Connection<S> {
+    /// Wraps a stream.
+    pub(super) fn new(stream: S, exchange: Exchange) -> Self {
         Self {
             stream,
             exchange,
-            patience,
-            stalled: None,
-            pace: Pace::default(),
             closing: None,
         }
     }
-
-    /// Turns a write into an error if it is pending for too long, or if the peer reads too slowly.
-    fn watch(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match progress {
-            Poll::Ready(Ok(bytes)) => {
-                let waited = self.stalled.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
-                if self.pace.is_too_slow(waited, bytes as u64, self.patience) {
-                    return Poll::Ready(Err(given_up("the peer reads too slowly")));
-                }
-            }
-            Poll::Ready(Err(_)) => self.stalled = None,
-            Poll::Pending => {
-                let window = self.patience.window;
-                let begin = || (Instant::now(), Box::pin(tokio::time::sleep(window)));
-                let (_, stalled) = self.stalled.get_or_insert_with(begin);
-                if stalled.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(Err(given_up("the peer does not read")));
-                }
-            }
-        }
-        progress
-    }
 }
 
-impl Pace {
-    /// Counts the bytes that the peer has read after a wait. Returns whether they are too few for a
-    /// window of waiting.
-    fn is_too_slow(&mut self, waited: Duration, read: u64, patience: Patience) -> bool {
-        self.waited += waited;
-        self.read += read;
-        if self.waited < patience.window {
-            return false;
-        }
-        let Self { waited, read } = std::mem::take(self);
-        u128::from(read) * 1_000 < u128::from(patience.least_rate) * waited.as_millis()
-    }
-}
-
-fn given_up(words: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, words)
-}
-
-impl AsyncRead for Connection {
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Connection {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.exchange.is_idle() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        let progress = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch(cx, progress)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -135,8 +72,7 @@ impl AsyncWrite for Connection {
         if self.exchange.is_idle() {
             return Poll::Ready(Ok(bytes.iter().map(|slice| slice.len()).sum()));
         }
-        let progress = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.watch(cx, progress)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -239,40 +175,5 @@ impl HttpBody for ExchangeBody {
 impl Drop for ExchangeBody {
     fn drop(&mut self) {
         self.exchange.0.store(MADE, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PATIENCE: Patience = Patience {
-        window: Duration::from_secs(10),
-        least_rate: 1_000,
-    };
-
-    #[test]
-    fn a_peer_that_reads_too_little_while_bytes_wait_is_too_slow() {
-        let mut pace = Pace::default();
-        // The bytes that fit into the buffers of the connection count once.
-        assert!(!pace.is_too_slow(Duration::ZERO, 1_000_000, PATIENCE));
-        for _ in 0..10 {
-            assert!(!pace.is_too_slow(Duration::from_secs(1), 10, PATIENCE));
-        }
-        for _ in 0..9 {
-            assert!(!pace.is_too_slow(Duration::from_secs(1), 999, PATIENCE));
-        }
-        assert!(pace.is_too_slow(Duration::from_secs(1), 999, PATIENCE));
-        for _ in 0..100 {
-            assert!(!pace.is_too_slow(Duration::from_secs(1), 1_000, PATIENCE));
-        }
-    }
-
-    #[test]
-    fn a_peer_for_whom_nothing_waits_is_never_too_slow() {
-        let mut pace = Pace::default();
-        for _ in 0..1_000 {
-            assert!(!pace.is_too_slow(Duration::ZERO, 1, PATIENCE));
-        }
     }
 }

@@ -42,7 +42,7 @@ impl Transport {
             (Some(false) | None, true) => Ok(Self::Loopback),
             (Some(false), false) => {
                 let words =
-                    "beyond this machine, the console needs HTTPS: open it over the address of a proxy that ends TLS";
+                    "beyond this machine, the console needs HTTPS: set `http.tls`, or use a proxy that ends TLS";
                 Err(Problem::new(ProblemCode::OriginNotAllowed, words))
             }
         }

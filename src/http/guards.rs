@@ -34,16 +34,15 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// When to try again after all connections were taken.
 const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Marks requests on connections of the reserve.
+/// Marks requests on connections of the reserve, and those over HTTP/2 beyond their number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reserved;
 
-/// Rejects invalid HTTP/1.1 requests, and requests with too large an address or headers. On
-/// connections of the reserve, rejects everything but probes. `unread` handles requests that hyper
-/// rejects.
+/// Rejects invalid HTTP/1.1 requests, and requests with too large an address or headers. Of the
+/// [`Reserved`] ones, rejects everything but probes. `unread` handles requests that hyper rejects.
 pub(super) fn check_head(limits: &HttpLimits, request: &Request) -> Result<(), Problem> {
     if request.extensions().get::<Reserved>().is_some() && !is_probe(request.uri().path()) {
-        let words = "all connections are taken; this one is for /healthz and /readyz only";
+        let words = "`http.max_connections` are open; only /healthz and /readyz respond";
         return Err(Problem::new(ProblemCode::TooManyConnections, words).with_retry_after(CONNECTION_RETRY_AFTER));
     }
     check_host(request)?;

@@ -123,8 +123,8 @@ pub(super) fn is_own_origin(origin: &str, headers: &HeaderMap) -> bool {
     host_header(headers).is_some_and(|host| is_origin_of(origin, &host))
 }
 
-/// Returns whether a page of the origin was served under the host. The service itself does not use
-/// HTTPS, but a proxy in front of it may.
+/// Returns whether a page of the origin was served under the host, by the service itself or by a
+/// proxy that ends TLS for it.
 fn is_origin_of(origin: &str, host: &Authority) -> bool {
     let (authority, default_port) = match origin.split_once("://") {
         Some(("http", authority)) => (authority, 80),

@@ -58,6 +58,11 @@ impl KeyCache {
         self.keys.find(secret_hash, reading).await
     }
 
+    /// Makes requests need credentials from now on.
+    pub(super) fn require(&self) {
+        self.key_was_made.store(true, Ordering::Relaxed);
+    }
+
     /// Returns whether requests need a key. They always do once a first key was created.
     pub(super) async fn is_key_needed(&self) -> Result<bool, StoreError> {
         if self.key_was_made.load(Ordering::Relaxed) {

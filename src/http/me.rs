@@ -21,14 +21,15 @@ use values::usage::Cost;
 pub(super) struct Caller {
     /// The tenant whose data the caller reads and writes.
     tenant: String,
-    /// Whether requests need an API key or a token. They do once a first key was made, or with an
-    /// identity provider.
+    /// Whether requests need credentials. They do once a first API key was made, or with an
+    /// identity provider or names of client certificates in the configuration.
     requires_key: bool,
     /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
     /// includes those before it.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
-    /// The API key; null as long as no key exists, and for a token.
+    /// The API key; null for a token and for a client certificate, and as long as requests need no
+    /// credentials.
     key: Option<CallerKey>,
     /// The token of an identity provider; null without one.
     token: Option<CallerToken>,
@@ -123,7 +124,7 @@ impl From<Call> for Caller {
         let limits = call.api.runs.limits.of(&call.tenant);
         Self {
             tenant: call.tenant.to_string(),
-            requires_key: !call.is_anonymous(),
+            requires_key: call.needs_credentials(),
             scopes: call.scopes().map(Scope::as_str).collect(),
             key: call.key().map(CallerKey::from),
             token: call.principal().map(CallerToken::from),

@@ -217,6 +217,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
     let (issuer, subject) = principal
         .map(|caller| (&*caller.issuer, caller.subject.as_str()))
         .unzip();
+    let client = call.and_then(Call::certified_name);
     let run_id = response.extensions().get::<StartedRun>();
     let run_id = run_id.map(|StartedRun(run_id)| display(run_id));
     let code = problem.map(|problem| problem.code().as_str());
@@ -236,6 +237,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
                 key_id,
                 issuer,
                 subject,
+                client,
                 run_id,
                 code,
                 cause,

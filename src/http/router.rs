@@ -40,6 +40,7 @@ use super::queue_reading::QueueReading;
 use super::readiness::Readiness;
 use super::revocations::Revocations;
 use super::state::Api;
+use super::tls::Tls;
 use super::{
     ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
     openai, resource_metadata, runs, service, sessions, spending, threads,
@@ -60,6 +61,8 @@ pub struct Interface {
     pub(super) max_connections: usize,
     /// Whether its connections are those of callers.
     pub(super) is_of_callers: bool,
+    /// `None` for plain HTTP.
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 /// Makes the whole interface.
@@ -112,6 +115,16 @@ impl Interface {
     /// Reports from now on that the process is not ready. It still serves.
     pub fn begin_drain(&self) {
         self.api.drain.begin();
+    }
+
+    /// Serves over TLS. If client certificates identify callers, requests need credentials, even
+    /// while no API key exists.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        if tls.as_ref().is_some_and(|tls| tls.identifies_clients()) {
+            self.api.keys.require();
+        }
+        Self { tls, ..self }
     }
 
     /// Makes the interface of an address that shows the metrics of this one, without a key.
@@ -174,6 +187,7 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
         router,
         max_connections: api.limits.max_connections,
         is_of_callers: true,
+        tls: None,
         api,
     }
 }

@@ -299,6 +299,7 @@ fn creator_name(creator: Creator) -> String {
     match creator {
         Creator::Key(key) => key.key_id.to_string(),
         Creator::Token(token) => format!("{} {}", token.issuer, token.sub),
+        Creator::Certificate(certified) => certified.certificate,
     }
 }
 

@@ -109,7 +109,8 @@ impl HttpMetrics {
         registration.add(
             "connections",
             &["kind"],
-            "Open connections of callers: those with an open event stream, and the others",
+            "Open connections of callers: those with an open event stream, and the others. \
+             A connection with several streams counts once for each",
             &connections_by_kind,
         );
         let in_flight = Gauge::default();

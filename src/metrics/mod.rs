@@ -17,6 +17,7 @@ mod runs;
 mod settings;
 mod standing;
 mod store;
+mod tls;
 mod webhooks;
 
 use std::fmt;
@@ -34,6 +35,7 @@ pub use self::runs::{RunKind, RunMetrics};
 pub use self::settings::MetricsSettings;
 pub use self::standing::StandingMetrics;
 pub use self::store::StoreMetrics;
+pub use self::tls::TlsMetrics;
 pub use self::webhooks::WebhookMetrics;
 
 /// All metrics of the process.
@@ -42,6 +44,7 @@ pub struct Metrics {
     registry: Registry,
     described: Vec<Described>,
     pub http: HttpMetrics,
+    pub tls: TlsMetrics,
     pub runs: RunMetrics,
     pub models: ModelMetrics,
     pub store: Arc<StoreMetrics>,
@@ -65,6 +68,7 @@ impl Metrics {
         let mut registration = Registration::begin();
         let standing = StandingMetrics::register(&mut registration);
         let http = HttpMetrics::register(&mut registration);
+        let tls = TlsMetrics::register(&mut registration);
         let runs = RunMetrics::register(&mut registration, settings.tenants.clone());
         let models = ModelMetrics::register(&mut registration);
         let store = Arc::new(StoreMetrics::register(&mut registration));
@@ -78,6 +82,7 @@ impl Metrics {
             registry,
             described,
             http,
+            tls,
             runs,
             models,
             store,

@@ -182,6 +182,12 @@ def probes(documents):
         expected = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
         if paths != ({} if component(template) == "commands" else expected):
             yield f"{name}: its probes are {paths}"
+        certificate = variables(container).get("AGENT_RUNTIME__HTTP__TLS__CERTIFICATE")
+        schemes = {container[kind]["httpGet"].get("scheme") for kind in paths}
+        if paths and schemes != {"HTTPS" if certificate else "HTTP"}:
+            yield f"{name}: its probes speak {schemes}"
+        if certificate and certificate != f"{SECRETS}-tls/tls.crt":
+            yield f"{name}: its certificate is {certificate}"
 
 
 def secret_files(documents):
@@ -192,9 +198,11 @@ def secret_files(documents):
         if set(mounts.values()) != set(volumes):
             yield f"{name}: mounts {sorted(mounts.values())} of the volumes {sorted(volumes)}"
             continue
+        for volume in volumes.values():
+            mode = volume.get("secret", {}).get("defaultMode", 0o440)
+            if mode != 0o440:
+                yield f"{name}: the files of secrets have the mode {mode:o}"
         secret = volumes[mounts[SECRETS]]["secret"]
-        if secret["defaultMode"] != 0o440:
-            yield f"{name}: the files of secrets have the mode {secret['defaultMode']:o}"
         if secret["secretName"] in [made["metadata"]["name"] for made in of_kind(documents, "Secret")]:
             yield f"{name}: the chart makes the Secret"
         items = {item["path"] for item in secret.get("items", [])}
@@ -333,6 +341,8 @@ BROKEN["commands"] = [
     (("Deployment", "all", "spec", "strategy", "rollingUpdate", "maxUnavailable"), 1, "takes pods away"),
 ]
 BROKEN["all"] = [
+    (("Deployment", "all", *FIRST, "livenessProbe", "httpGet", "scheme"), "HTTP", "its probes speak"),
+    (("Deployment", "all", *POD, "volumes", 3, "secret", "defaultMode"), 0o444, "the mode 444"),
     (("Ingress", "all", "spec", "rules", 0, "http", "paths", 0, "backend", "service", "name"), "web", "no such port"),
     (("Ingress", "all", "spec", "rules", 0, "http", "paths", 0, "backend", "service", "port"), {"name": "web"}, "no such port"),
     (("Deployment", "all", *POD, "volumes", 1), {"name": "agents", "hostPath": {"path": "/srv"}}, "is of another kind"),

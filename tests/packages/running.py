@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -46,6 +47,8 @@ class Pod:
             folder.mkdir(parents=True, exist_ok=True)
             if "configMap" in volume:
                 write_volume(folder, maps[volume["configMap"]["name"]])
+            elif volume["name"] == "tls":
+                write_volume(folder, certificate())
             elif "secret" in volume:
                 write_volume(folder, self.secrets())
             else:
@@ -101,6 +104,15 @@ class Pod:
     @staticmethod
     def user():
         return {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def certificate():
+    """Makes what a Secret with a certificate has."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-subj", "/CN=agents", "-days", "30"]
+        command += ["-keyout", f"{folder}/tls.key", "-out", f"{folder}/tls.crt"]
+        subprocess.run(command, capture_output=True, check=True)
+        return {name: pathlib.Path(folder, name).read_text() for name in ("tls.crt", "tls.key")}
 
 
 def write_volume(folder, files):
@@ -164,13 +176,14 @@ def serving_faults(binary, documents):
         seconds = pod.document["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
         with pod.started("--listen", address) as (process, log):
             for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
-                path = pod.container[kind]["httpGet"]["path"]
-                if not wait_for(lambda: status(address, path) == 200, process):
+                probe = pod.container[kind]["httpGet"]
+                path, url = probe["path"], f"{probe['scheme'].lower()}://{address}"
+                if not wait_for(lambda: status(url, path) == 200, process):
                     yield f"{kind}: {path} is not 200: {log.read_text()}"
                     return
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            if not wait_for(lambda: status(address, "/readyz") == 503, process):
+            if not wait_for(lambda: status(url, "/readyz") == 503, process):
                 yield f"/readyz does not respond with 503 during the drain delay: {log.read_text()}"
             try:
                 if process.wait(seconds) != 0:
@@ -213,9 +226,11 @@ def takes_commands(pod, profile):
         return wait_for(lambda: "taking commands" in log.read_text(), process) and NAMESPACES in log.read_text()
 
 
-def status(address, path):
+def status(url, path):
+    # Kubelet checks no certificate either.
+    context = ssl._create_unverified_context()
     try:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=6) as response:
+        with urllib.request.urlopen(url + path, timeout=6, context=context) as response:
             return response.status
     except urllib.error.HTTPError as error:
         return error.code

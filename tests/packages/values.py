@@ -24,6 +24,8 @@ REFUSED = [
     ("secret: {storeCa: /etc/ssl/ca.pem}", "/secret/storeCa"),
     ("secret: {providers: {openai: 'sk proj'}}", "/secret/providers"),
     ("secret: {create: true}", "'create'"),
+    ("tls: {secret: 'Agents TLS'}", "/tls/secret"),
+    ("tls: {certificate: tls.crt}", "'certificate'"),
     ("config: {log: {format: json}}", "/config"),
     ("agents: {support.yaml: 'model = 1'}", "'support.yaml'"),
     ("agents: {../support.toml: 'model = 1'}", "'../support.toml'"),

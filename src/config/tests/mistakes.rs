@@ -43,6 +43,24 @@ fn a_named_file_must_exist() {
 }
 
 #[test]
+fn the_files_of_tls_belong_together() {
+    check_files(&[
+        (
+            "[http.tls]\ncertificate = 'tls.crt'\n",
+            "app.toml:2: `http.tls.certificate`: needs `http.tls.key` as well",
+        ),
+        (
+            "[http.tls]\nkey = 'tls.key'\n",
+            "app.toml:2: `http.tls.key`: needs `http.tls.certificate` as well",
+        ),
+        (
+            "[http.tls]\nclient_ca = 'clients.crt'\n",
+            "app.toml:2: `http.tls.client_ca`: has no effect without `http.tls.certificate`",
+        ),
+    ]);
+}
+
+#[test]
 fn a_mistyped_key_is_an_error_with_a_suggestion() {
     check_files(&[
         (

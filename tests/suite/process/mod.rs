@@ -9,7 +9,8 @@
 //! and `remote_runs` have the commands that ask a service, `terminal` what is shown on a terminal
 //! alone. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
 //! `coding_agent` runs `examples/coding-agent`, `console` the checks of `tests/console`.
-//! `copy_sessions` and `packages` run what is in `scripts`.
+//! `copy_sessions` and `packages` run what is in `scripts`. `tls` and `tls_frames` have a service
+//! that speaks TLS.
 
 mod binary;
 mod browser;
@@ -61,6 +62,8 @@ mod start;
 mod stores;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod tls;
+mod tls_frames;
 mod tokens;
 mod traces;
 mod transfer;

@@ -48,7 +48,8 @@ impl Service {
             let is_at_work = process.status().is_none();
             assert!(is_at_work, "the service did not start: {}", process.stderr());
             let banner = process.stdout();
-            let (_, rest) = banner.split_once("listening on  http://")?;
+            let (_, rest) = banner.split_once("listening on  http")?;
+            let (_, rest) = rest.split_once("://")?;
             rest.split_once("  ").map(|(address, _)| address.to_owned())
         });
         let address = address.await;

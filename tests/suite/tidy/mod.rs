@@ -43,11 +43,13 @@ const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("prometheus-client", &["."]),
     ("redis", &["crates/board"]),
     ("reqwest", &["crates/models", "crates/net", "crates/store"]),
-    ("rustls", &["crates/net", "crates/store"]),
+    ("rustls", &[".", "crates/net", "crates/store"]),
     ("sqlx", &["crates/store"]),
     ("test-support", &[]),
+    ("tokio-rustls", &[".", "crates/net"]),
     ("utoipa-axum", &["."]),
     ("utoipa-swagger-ui", &["."]),
+    ("x509-parser", &["."]),
 ];
 
 /// The modules of the service that may name axum.

@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 use values::ids::ApiKeyId;
 use values::json::Object;
 
-/// Who started a run: the API key, or the claims of the token of an identity provider.
+/// Who started a run: the API key, the claims of the token of an identity provider, or the name of
+/// a client certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Creator {
@@ -14,6 +15,8 @@ pub enum Creator {
     Key(KeyCreator),
     /// The holder of a token.
     Token(TokenCreator),
+    /// The owner of a client certificate.
+    Certificate(CertificateCreator),
 }
 
 /// The API key that started a run.
@@ -38,6 +41,13 @@ pub struct TokenCreator {
     pub act: Option<Object>,
 }
 
+/// The client certificate that started a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CertificateCreator {
+    /// The name in the certificate by which the configuration knows it.
+    pub certificate: String,
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -50,9 +60,14 @@ mod tests {
             json!({"key_id": "01a1fd8f-1377-7581-847a-0e0a2f37f5f2"}),
             json!({"issuer": "https://login.example.org", "sub": "u"}),
             json!({"issuer": "https://login.example.org", "sub": "u", "azp": "c", "act": {"sub": "a", "act": {"sub": "b"}}}),
+            json!({"certificate": "spiffe://example.org/gateway"}),
         ] {
             let creator: Creator = serde_json::from_value(written.clone()).unwrap();
             assert_eq!(matches!(creator, Creator::Key(_)), written.get("key_id").is_some());
+            assert_eq!(
+                matches!(creator, Creator::Certificate(_)),
+                written.get("certificate").is_some()
+            );
             assert_eq!(serde_json::to_value(creator).unwrap(), written);
         }
     }

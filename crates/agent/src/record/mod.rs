@@ -14,7 +14,7 @@ mod thread;
 mod view;
 
 pub use self::approval::ApprovalView;
-pub use self::creator::{Creator, KeyCreator, TokenCreator};
+pub use self::creator::{CertificateCreator, Creator, KeyCreator, TokenCreator};
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload, event_weight};
 pub use self::required_action::RequiredActionView;

@@ -153,7 +153,7 @@ pub struct RunSummary {
     pub error: Option<RunError>,
     /// The caller's key-value pairs.
     pub metadata: Object,
-    /// Who started it; `None` while no API key existed.
+    /// Who started it; `None` while requests needed no credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Creator>,
     /// When it was accepted.

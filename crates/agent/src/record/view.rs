@@ -63,8 +63,9 @@ pub struct RunSummaryView {
     error: Option<RunError>,
     /// The key-value pairs of the request.
     metadata: Object,
-    /// Who started the run: the `key_id` of an API key, or the `issuer`, `sub`, `azp` and `act` of
-    /// a token. Null if the service needed no key.
+    /// Who started the run: the `key_id` of an API key, the `issuer`, `sub`, `azp` and `act` of a
+    /// token, or the name of a client certificate as `certificate`. Null if the service needed no
+    /// credentials.
     created_by: Option<Creator>,
     /// When the run was accepted.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]

@@ -154,6 +154,12 @@ capabilities:
 - name: AGENT_RUNTIME__OPENAI__SEAL_KEY_FILE
   value: {{ $secrets }}/{{ . }}
 {{- end }}
+{{- if $values.tls.secret }}
+- name: AGENT_RUNTIME__HTTP__TLS__CERTIFICATE
+  value: {{ $secrets }}-tls/tls.crt
+- name: AGENT_RUNTIME__HTTP__TLS__KEY
+  value: {{ $secrets }}-tls/tls.key
+{{- end }}
 {{- range $name, $key := $values.secret.providers }}
 - name: AGENT_RUNTIME__PROVIDERS__{{ $name | upper | replace "-" "_" }}__API_KEY_FILE
   value: {{ $secrets }}/{{ $key }}
@@ -222,6 +228,7 @@ spec:
 {{- /* A Deployment of the role all, api or worker. */}}
 {{- define "agent-runtime.deployment" -}}
 {{- $values := .root.Values }}
+{{- $scheme := ternary "HTTP" "HTTPS" (empty $values.tls.secret) }}
 {{- include "agent-runtime.deploymentHead" . }}
       {{- with $values.nodeSelector }}
       nodeSelector:
@@ -252,12 +259,14 @@ spec:
             httpGet:
               path: /healthz
               port: http
+              scheme: {{ $scheme }}
             periodSeconds: 2
             failureThreshold: {{ ternary 60 900 $values.migrate.job }}
           livenessProbe:
             httpGet:
               path: /healthz
               port: http
+              scheme: {{ $scheme }}
             periodSeconds: 10
             timeoutSeconds: 3
             failureThreshold: 3
@@ -266,6 +275,7 @@ spec:
             httpGet:
               path: /readyz
               port: http
+              scheme: {{ $scheme }}
             periodSeconds: 5
             timeoutSeconds: 6
             failureThreshold: 2
@@ -285,6 +295,11 @@ spec:
             - name: secrets
               mountPath: /run/secrets/agent-runtime
               readOnly: true
+            {{- if $values.tls.secret }}
+            - name: tls
+              mountPath: /run/secrets/agent-runtime-tls
+              readOnly: true
+            {{- end }}
             - name: tmp
               mountPath: /tmp
       volumes:
@@ -297,6 +312,12 @@ spec:
             name: {{ include "agent-runtime.fullname" .root }}-agents
         {{- end }}
         {{- include "agent-runtime.secretVolume" (dict "root" .root "storeOnly" false) | nindent 8 }}
+        {{- with $values.tls.secret }}
+        - name: tls
+          secret:
+            secretName: {{ . }}
+            defaultMode: 0440
+        {{- end }}
         - name: tmp
           emptyDir:
             sizeLimit: 1Gi
