@@ -77,6 +77,7 @@ fn request(history: History, encode: &dyn Fn(&ModelRequest) -> Vec<u8>) -> (Hist
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
         parameters: Arc::default(),
+        trace: None,
     };
     request_bytes(&request);
     let body = encode(&request);

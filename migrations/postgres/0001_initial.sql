@@ -369,6 +369,8 @@ create table webhook_deliveries (
     -- The host of the URL. Deliveries to one host share its slots.
     receiver text not null,
     secret text,
+    -- The span of the run, if the receiver gets it.
+    traceparent text,
     owner text,
     error text,
     payload bytea not null,

@@ -106,6 +106,7 @@ impl CommandBackend for QueuedCommands {
             shell: restorable_shell(command.shell.as_ref()),
             wall_time: command.wall_time,
             deadline: command.deadline,
+            trace: command.trace,
         };
         let request = serde_json::to_string(&request).unwrap_or_default();
         if request.is_empty() || request.len() > MAX_COMMAND_TEXT_BYTES {

@@ -65,6 +65,7 @@ impl Execution<'_> {
             shell: request.shell,
             wall_time: request.wall_time.min(left),
             deadline: request.deadline,
+            trace: request.trace,
         };
         match self.supervise(command, sent).await {
             Ok(outcome) => self.saved(&taken, outcome).await,

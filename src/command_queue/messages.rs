@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sandbox::Exit;
 use values::clock::Timestamp;
 use values::session::{Hash, ShellState};
+use values::trace_context::TraceContext;
 
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub(super) struct Request {
     pub(super) wall_time: Duration,
     /// The command does not run beyond this time.
     pub(super) deadline: Option<Timestamp>,
+    /// The span of the call, if the run is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<TraceContext>,
 }
 
 /// The outcome of a command.
@@ -79,6 +83,7 @@ mod tests {
             shell: Some(ShellState::default()),
             wall_time: Duration::from_millis(1_500),
             deadline: None,
+            trace: TraceContext::recorded([1; 16], [2; 8]),
         };
         let mut text = serde_json::to_string(&request).unwrap();
         assert!(!text.contains('\0'), "PostgreSQL stores no NUL");

@@ -17,10 +17,10 @@ use super::openai_errors::{is_openai_path, mark_duration, status_of, write_error
 use super::problem::Problem;
 use crate::run::{RequestOrigin, RunContext};
 use crate::spans::ServerSpan;
+use net::trace_header::TRACEPARENT;
 use values::ids::RunId;
 use values::trace_context::TraceContext;
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// What stands for the status of a request whose caller does not wait for the response.
 const ABANDONED: u16 = 499;

@@ -59,6 +59,7 @@ pub(super) async fn attempt(
         body: &Bytes::from(due.body),
         keys: secret.map(|name| keys(secrets, name, &due.tenant)).transpose()?,
         headers: None,
+        trace: due.trace,
         timeout: None,
     };
     let delivered = sender.send(&delivery).await.map_err(AttemptError::Send)?;

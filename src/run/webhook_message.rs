@@ -34,6 +34,7 @@ impl<D: Serialize> WebhookMessage<'_, D> {
             url: url.to_owned(),
             secret: secret.map(str::to_owned),
             body: body.ok()?,
+            trace: None,
             created_at: self.timestamp,
         })
     }

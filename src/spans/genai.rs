@@ -26,6 +26,14 @@ pub(super) const TOOL_NAME: &str = "gen_ai.tool.name";
 pub(super) const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 pub(super) const TOOL_TYPE: &str = "gen_ai.tool.type";
 
+pub(super) const MCP_TOOLS_CALL: &str = "tools/call";
+pub(super) const MCP_METHOD: &str = "mcp.method.name";
+pub(super) const MCP_VERSION: &str = "mcp.protocol.version";
+pub(super) const JSONRPC_ID: &str = "jsonrpc.request.id";
+
+/// The event of a further attempt, with the failure of the attempt before as its `error.type`.
+pub(super) const RETRY: &str = "retry";
+
 pub(super) const ERROR_TYPE: &str = "error.type";
 pub(super) const SERVER_ADDRESS: &str = "server.address";
 pub(super) const SERVER_PORT: &str = "server.port";

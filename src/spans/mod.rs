@@ -10,11 +10,13 @@
 mod collector;
 mod exporter;
 mod genai;
+mod mcp_call;
 mod run_spans;
 mod settings;
 mod span;
 mod traces;
 
+pub use self::mcp_call::{McpCall, McpCallSpan};
 pub use self::run_spans::{Conversation, ProviderSpans, RunSpans};
 pub use self::settings::TraceSettings;
 pub use self::traces::{RunTrace, ServerSpan, Traces, check};

@@ -13,14 +13,13 @@ use opentelemetry::{Array, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanLinks};
 
 use super::genai;
-use super::span::{SpanDraft, derived, ids};
-use agent::AgentEvent;
+use super::span::{SpanDraft, derived, ids, linked};
 use agent::ports::ProviderInfo;
 use agent::record::{RunEventPayload, RunSummary};
-use agent::state::{ExecutionStatus, FinishReason, StopReason, ToolVerdict};
+use agent::state::{ExecutionStatus, StopReason, ToolVerdict};
+use agent::{AgentEvent, TracedWork};
 use values::clock::Timestamp;
 use values::ids::{AgentId, ModelRequestId, RunId};
-use values::model_ref::ModelRef;
 use values::tenant::TenantId;
 use values::trace_context::TraceContext;
 use values::usage::Usage;
@@ -49,6 +48,8 @@ pub struct RunSpans {
     own_agent: SpanId,
     tenant: TenantId,
     conversation: Option<StringValue>,
+    /// To the runs whose calls the run answers.
+    links: SpanLinks,
     providers: Arc<ProviderSpans>,
     /// The requests to models that have not ended.
     asked: HashMap<ModelRequestId, Asked>,
@@ -107,6 +108,7 @@ impl RunSpans {
             own_agent: derived(&[run.run_id.as_uuid().as_bytes(), b"agent"]),
             tenant: tenant.clone(),
             conversation: run.thread.as_ref().map(|thread| thread.to_string().into()),
+            links: SpanLinks::default(),
             providers,
             asked: HashMap::new(),
             subagents: HashMap::new(),
@@ -118,12 +120,26 @@ impl RunSpans {
         self.conversation.get_or_insert(conversation.0.into());
     }
 
+    /// Links the run to the one whose calls it answers.
+    pub fn link(&mut self, answered: &TraceContext) {
+        self.links.links.push(linked(answered));
+    }
+
+    /// Returns the span of some work of the run's own agent, or of a subagent. It may not have
+    /// begun.
+    pub fn span_of(&self, agent_id: Option<AgentId>, work: TracedWork<'_>) -> Option<TraceContext> {
+        let scope = agent_id.map_or_else(|| self.own(), |agent_id| self.scope_of(agent_id));
+        let span_id = match work {
+            TracedWork::Execution => scope.agent,
+            TracedWork::ModelRequest(request_id) => self.chat_id(request_id),
+            TracedWork::ToolCall { step_number, call_id } => self.call_id(scope, step_number, call_id),
+        };
+        TraceContext::recorded(self.trace_id.to_bytes(), span_id.to_bytes())
+    }
+
     /// Returns the spans that end with an event.
     pub fn note(&mut self, event: &RunEventPayload, at: Timestamp) -> Vec<SpanData> {
-        let own = Scope {
-            agent: self.own_agent,
-            agent_id: None,
-        };
+        let own = self.own();
         match event {
             RunEventPayload::Agent(event) => self.note_agent(own, event, at),
             event => match event.record() {
@@ -162,34 +178,7 @@ impl RunSpans {
                     asked.first_chunk.get_or_insert(at);
                 }
             }
-            AgentEvent::ModelResponded {
-                request_id,
-                model,
-                finish_reason,
-                usage,
-                error,
-                attempts,
-                duration_ms,
-                ..
-            } => {
-                let asked = self.asked.remove(request_id).unwrap_or(Asked {
-                    agent: scope.agent,
-                    at: at - TimeDelta::milliseconds(*duration_ms),
-                    max_tokens: None,
-                    first_chunk: None,
-                });
-                let error = error.as_ref().map(|error| error.code.clone());
-                return vec![self.chat(
-                    &asked,
-                    *request_id,
-                    model,
-                    finish_reason.as_ref(),
-                    usage,
-                    error,
-                    *attempts,
-                    at,
-                )];
-            }
+            AgentEvent::ModelResponded { .. } => return self.chat(scope, event, at),
             AgentEvent::ToolCallCompleted { .. } => return self.call(scope, event, at),
             AgentEvent::SubagentStarted { agent_id, .. } => {
                 self.subagents.insert(*agent_id, at);
@@ -256,24 +245,36 @@ impl RunSpans {
         vec![span.finish()]
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a field of one event")]
-    fn chat(
-        &self,
-        asked: &Asked,
-        request_id: ModelRequestId,
-        model: &ModelRef,
-        finish_reason: Option<&FinishReason>,
-        usage: &Usage,
-        error: Option<String>,
-        attempts: u32,
-        at: Timestamp,
-    ) -> SpanData {
-        let id = self.id(&[b"chat", request_id.as_uuid().as_bytes()]);
-        let mut span = self.draft(id, asked.agent, at);
+    /// Returns the span of a request to a model that has ended.
+    fn chat(&mut self, scope: Scope, event: &AgentEvent, at: Timestamp) -> Vec<SpanData> {
+        let AgentEvent::ModelResponded {
+            request_id,
+            model,
+            finish_reason,
+            usage,
+            error,
+            attempts,
+            retries,
+            duration_ms,
+            ..
+        } = event
+        else {
+            return Vec::new();
+        };
+        let asked = self.asked.remove(request_id).unwrap_or(Asked {
+            agent: scope.agent,
+            at: at - TimeDelta::milliseconds(*duration_ms),
+            max_tokens: None,
+            first_chunk: None,
+        });
+        let mut span = self.draft(self.chat_id(*request_id), asked.agent, at);
         span.kind = SpanKind::Client;
         span.name = format!("{} {}", genai::CHAT, model.model()).into();
         span.start = asked.at;
-        span.error = error;
+        span.error = error.as_ref().map(|error| error.code.clone());
+        for retry in retries {
+            span.add_event(genai::RETRY, retry.began_at, &retry.reason);
+        }
         span.set(genai::OPERATION, Some(genai::CHAT));
         let provider = self.providers.0.get(model.provider());
         let server = provider.and_then(|provider| provider.server.as_ref());
@@ -284,14 +285,16 @@ impl RunSpans {
         span.set(genai::REQUEST_MODEL, Some(model.model().to_owned()));
         span.set(genai::REQUEST_STREAM, Some(true));
         span.set(genai::REQUEST_MAX_TOKENS, asked.max_tokens.map(int));
-        let reasons = finish_reason.map(|reason| vec![StringValue::from(String::from(reason.clone()))]);
+        let reasons = finish_reason
+            .as_ref()
+            .map(|reason| vec![StringValue::from(String::from(reason.clone()))]);
         span.set(
             genai::FINISH_REASONS,
             reasons.map(|reasons| Value::Array(Array::String(reasons))),
         );
         let first = asked.first_chunk.and_then(|first| (first - asked.at).to_std().ok());
         span.set(genai::TIME_TO_FIRST_CHUNK, first.map(|first| first.as_secs_f64()));
-        span.set(genai::ATTEMPTS, Some(i64::from(attempts)));
+        span.set(genai::ATTEMPTS, Some(i64::from(*attempts)));
         span.set(genai::CONVERSATION, self.conversation.clone());
         set_usage(&mut span, usage);
         for (name, tokens) in [
@@ -301,7 +304,7 @@ impl RunSpans {
         ] {
             span.set(name, (tokens > 0).then(|| int(tokens)));
         }
-        span.finish()
+        vec![span.finish()]
     }
 
     /// Returns the span of the run's own agent, and that of the time in the queue.
@@ -317,6 +320,7 @@ impl RunSpans {
         }
         let mut span = self.draft(own.agent, parent, run.completed_at.unwrap_or(at));
         span.start = started;
+        span.links = self.links.clone();
         self.describe_agent(&mut span, &run.agent, &run.usage);
         span.set(genai::REQUEST_MODEL, Some(run.model.model().to_owned()));
         span.set(genai::SESSION_ID, Some(run.session_id.to_string()));
@@ -345,17 +349,13 @@ impl RunSpans {
     }
 
     fn draft(&self, span_id: SpanId, parent: SpanId, end: Timestamp) -> SpanDraft {
-        SpanDraft {
-            trace_id: self.trace_id,
-            span_id,
-            parent,
-            kind: SpanKind::Internal,
-            name: "".into(),
-            start: end,
-            end,
-            attributes: Vec::new(),
-            links: SpanLinks::default(),
-            error: None,
+        SpanDraft::new(self.trace_id, span_id, parent, end, end)
+    }
+
+    fn own(&self) -> Scope {
+        Scope {
+            agent: self.own_agent,
+            agent_id: None,
         }
     }
 
@@ -364,6 +364,10 @@ impl RunSpans {
             agent: self.id(&[b"agent", agent_id.as_uuid().as_bytes()]),
             agent_id: Some(agent_id),
         }
+    }
+
+    fn chat_id(&self, request_id: ModelRequestId) -> SpanId {
+        self.id(&[b"chat", request_id.as_uuid().as_bytes()])
     }
 
     fn call_id(&self, scope: Scope, step_number: usize, call_id: &str) -> SpanId {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{Event, Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
@@ -30,12 +30,38 @@ pub(super) struct SpanDraft {
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
     pub(super) attributes: Vec<KeyValue>,
+    pub(super) events: SpanEvents,
     pub(super) links: SpanLinks,
     /// The kind of the failure.
     pub(super) error: Option<String>,
 }
 
 impl SpanDraft {
+    /// Begins the description of a span within the service.
+    pub(super) fn new(trace_id: TraceId, span_id: SpanId, parent: SpanId, start: Timestamp, end: Timestamp) -> Self {
+        Self {
+            trace_id,
+            span_id,
+            parent,
+            kind: SpanKind::Internal,
+            name: "".into(),
+            start,
+            end,
+            attributes: Vec::new(),
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            error: None,
+        }
+    }
+
+    /// Adds an event with the kind of a failure.
+    pub(super) fn add_event(&mut self, name: &'static str, at: Timestamp, error: &str) {
+        let attributes = vec![KeyValue::new(genai::ERROR_TYPE, error.to_owned())];
+        self.events
+            .events
+            .push(Event::new(name, system_time(at), attributes, 0));
+    }
+
     /// Adds an attribute, if it has a value.
     pub(super) fn set(&mut self, name: &'static str, value: Option<impl Into<opentelemetry::Value>>) {
         self.attributes.extend(value.map(|value| KeyValue::new(name, value)));
@@ -44,7 +70,7 @@ impl SpanDraft {
     pub(super) fn finish(mut self) -> SpanData {
         self.set(genai::ERROR_TYPE, self.error.clone());
         SpanData {
-            span_context: context(self.trace_id, self.span_id, false),
+            span_context: context(self.trace_id, self.span_id, TraceFlags::SAMPLED, false),
             parent_span_id: self.parent,
             parent_span_is_remote: false,
             span_kind: self.kind,
@@ -53,7 +79,7 @@ impl SpanDraft {
             end_time: system_time(self.end.max(self.start)),
             attributes: self.attributes,
             dropped_attributes_count: 0,
-            events: SpanEvents::default(),
+            events: self.events,
             links: self.links,
             status: self.error.map_or(Status::Unset, Status::error),
             instrumentation_scope: scope(),
@@ -61,9 +87,19 @@ impl SpanDraft {
     }
 }
 
-/// Returns the context of a span that is recorded.
-pub(super) fn context(trace_id: TraceId, span_id: SpanId, is_remote: bool) -> SpanContext {
-    SpanContext::new(trace_id, span_id, TraceFlags::SAMPLED, is_remote, TraceState::NONE)
+fn context(trace_id: TraceId, span_id: SpanId, flags: TraceFlags, is_remote: bool) -> SpanContext {
+    SpanContext::new(trace_id, span_id, flags, is_remote, TraceState::NONE)
+}
+
+/// Returns the context of a span elsewhere.
+pub(super) fn remote(other: &TraceContext) -> SpanContext {
+    let (trace_id, span_id) = ids(other);
+    context(trace_id, span_id, TraceFlags::new(u8::from(other.is_sampled)), true)
+}
+
+/// Makes a link to another span.
+pub(super) fn linked(other: &TraceContext) -> Link {
+    Link::with_context(remote(other))
 }
 
 /// Returns the ids of a context.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use opentelemetry::Context;
-use opentelemetry::trace::{
-    Link, SpanContext, SpanId, SpanKind, TraceContextExt as _, TraceFlags, TraceId, TraceState,
-};
-use opentelemetry_sdk::trace::{Config, SamplingDecision, ShouldSample, SpanLinks};
+use opentelemetry::trace::{SpanId, SpanKind, TraceContextExt as _, TraceId};
+use opentelemetry_sdk::trace::{Config, SamplingDecision, ShouldSample};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -14,10 +12,10 @@ use super::exporter::{ExportError, Exporter, Queue, queue};
 use super::genai;
 use super::run_spans::{Conversation, ProviderSpans, RunSpans};
 use super::settings::TraceSettings;
-use super::span::{SpanDraft, context, ids};
+use super::span::{SpanDraft, ids, linked, remote};
 use crate::metrics::Metrics;
-use agent::AgentEvent;
 use agent::record::{RunEventPayload, RunSummary};
+use agent::{AgentEvent, TracedWork};
 use values::clock::{Clock, Timestamp};
 use values::ids::{AgentId, IdSource};
 use values::tenant::TenantId;
@@ -93,30 +91,42 @@ impl Traces {
 
     /// Begins the span of a request.
     pub fn begin(&self, caller: Option<TraceContext>) -> ServerSpan {
-        let continued = caller.filter(|_| self.settings.trust_traceparent);
-        let fresh = || TraceContext::root(self.ids.next_uuid().as_u128(), true);
-        let trace_id = continued.map_or_else(|| fresh().trace_id, |caller| caller.trace_id);
+        let continued = self.trusted(caller);
+        let trace_id = continued.map_or_else(|| self.fresh().trace_id, |caller| caller.trace_id);
         let is_sampled = self.is_sampled(TraceId::from_bytes(trace_id.to_bytes()), continued);
         ServerSpan {
             context: TraceContext {
                 trace_id,
-                // The last half of an id of version 7 is random.
-                span_id: fresh().span_id,
+                span_id: self.fresh().span_id,
                 is_sampled,
             },
             caller,
             is_continued: continued.is_some(),
-            began: self.clock.now(),
+            began: self.now(),
         }
     }
 
-    fn is_sampled(&self, trace_id: TraceId, parent: Option<TraceContext>) -> bool {
-        let parent = parent.map(|parent| {
-            let (trace_id, span_id) = ids(&parent);
-            let flags = TraceFlags::new(u8::from(parent.is_sampled));
-            let parent = SpanContext::new(trace_id, span_id, flags, true, TraceState::NONE);
-            Context::new().with_remote_span_context(parent)
-        });
+    /// Returns the trace of a caller, if it is continued.
+    pub(super) fn trusted(&self, caller: Option<TraceContext>) -> Option<TraceContext> {
+        caller.filter(|_| self.settings.trust_traceparent)
+    }
+
+    /// Makes new ids. The last half of an id of version 7 is random.
+    pub(super) fn fresh(&self) -> TraceContext {
+        TraceContext::root(self.ids.next_uuid().as_u128(), true)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Sends a span that has ended.
+    pub(super) fn add(&self, span: SpanDraft) {
+        self.queue.add(span.finish());
+    }
+
+    pub(super) fn is_sampled(&self, trace_id: TraceId, parent: Option<TraceContext>) -> bool {
+        let parent = parent.map(|parent| Context::new().with_remote_span_context(remote(&parent)));
         let result = self
             .sampler
             .should_sample(parent.as_ref(), trace_id, "request", &SpanKind::Server, &[], &[]);
@@ -130,28 +140,16 @@ impl Traces {
         }
         let (trace_id, span_id) = ids(&request.context);
         let parent = request.caller.as_ref().filter(|_| request.is_continued).map(ids);
-        let link = request.linked_trace().as_ref().map(ids);
-        let mut links = SpanLinks::default();
-        links.links.extend(link.map(|(trace_id, span_id)| {
-            let linked = context(trace_id, span_id, true);
-            Link::with_context(linked)
-        }));
-        let mut span = SpanDraft {
-            trace_id,
-            span_id,
-            parent: parent.map_or(SpanId::INVALID, |(_, span_id)| span_id),
-            kind: SpanKind::Server,
-            name: format!("{method} {route}").into(),
-            start: request.began,
-            end: self.clock.now(),
-            attributes: Vec::new(),
-            links,
-            error: (status >= 500).then(|| problem.map_or_else(|| status.to_string(), str::to_owned)),
-        };
+        let parent = parent.map_or(SpanId::INVALID, |(_, span_id)| span_id);
+        let mut span = SpanDraft::new(trace_id, span_id, parent, request.began, self.now());
+        span.kind = SpanKind::Server;
+        span.name = format!("{method} {route}").into();
+        span.links.links.extend(request.linked_trace().as_ref().map(linked));
+        span.error = (status >= 500).then(|| problem.map_or_else(|| status.to_string(), str::to_owned));
         span.set(genai::HTTP_METHOD, Some(method.to_owned()));
         span.set(genai::HTTP_ROUTE, Some(route.to_owned()));
         span.set(genai::HTTP_STATUS, Some(i64::from(status)));
-        self.queue.add(span.finish());
+        self.add(span);
     }
 
     /// Begins the spans of a run, unless its request is not recorded.
@@ -183,6 +181,21 @@ impl RunTrace {
     /// Sets the conversation of a run without a thread.
     pub fn set_conversation(&self, conversation: Conversation) {
         self.spans.lock().set_conversation(conversation);
+    }
+
+    /// Links the run to the one whose calls it answers.
+    pub fn link(&self, answered: &TraceContext) {
+        self.spans.lock().link(answered);
+    }
+
+    /// Returns the span of some work of the run's own agent, or of a subagent.
+    pub fn span_of(&self, agent_id: Option<AgentId>, work: TracedWork<'_>) -> Option<TraceContext> {
+        self.spans.lock().span_of(agent_id, work)
+    }
+
+    /// Returns the span of the run's own agent.
+    pub fn context(&self) -> Option<TraceContext> {
+        self.span_of(None, TracedWork::Execution)
     }
 
     /// Records an event of the run. Those of subagents come by [`Self::note_subagent`].

@@ -16,6 +16,7 @@ use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, RunId, Sessio
 use values::json::{Object, Value, is_default};
 use values::message::{ContentPart, ToolCall};
 use values::model_ref::ModelRef;
+use values::trace_context::TraceContext;
 use values::usage::Usage;
 
 /// Receives events. It never waits and never fails.
@@ -23,10 +24,43 @@ pub trait EventSink: Send + Sync + fmt::Debug {
     /// Receives one event.
     fn emit(&self, event: AgentEvent);
 
+    /// Returns the span of some work, which what the work calls continues. `None` if the run is not
+    /// recorded.
+    fn span_of(&self, _work: TracedWork<'_>) -> Option<TraceContext> {
+        None
+    }
+
     /// Receives a step that was just archived. Steps are numbered from 1.
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
         self.emit(AgentEvent::step_completed(step_number, step));
     }
+}
+
+/// Work of an execution that has a span of its own.
+#[derive(Debug, Clone, Copy)]
+pub enum TracedWork<'a> {
+    /// The execution.
+    Execution,
+    /// A request to a model.
+    ModelRequest(ModelRequestId),
+    /// A tool call.
+    ToolCall {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        call_id: &'a str,
+    },
+}
+
+/// A further attempt of a request to a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ModelRetry {
+    /// The class of the failure of the attempt before.
+    pub reason: String,
+    /// When the attempt began.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    #[serde(serialize_with = "values::clock::write_time")]
+    pub began_at: Timestamp,
 }
 
 /// Whether the loop continues after a step.
@@ -140,6 +174,9 @@ pub enum AgentEvent {
         left_out: Vec<String>,
         /// The number of attempts that have begun: more than 1 after retries.
         attempts: u32,
+        /// The attempts after the first one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        retries: Vec<ModelRetry>,
         /// The duration, in milliseconds.
         duration_ms: i64,
     },

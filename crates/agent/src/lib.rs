@@ -59,7 +59,7 @@ pub use self::agent_loop::AgentLoop;
 pub use self::builtin_hooks::{SummarisationFactory, builtin_hooks};
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
-pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
+pub use self::events::{AgentEvent, ContinuationDecision, EventSink, ModelRetry, StatePart, TracedWork};
 pub use self::hook_point::HookPoint;
 pub use self::inbox::Inbox;
 pub use self::request_room::RequestRoom;

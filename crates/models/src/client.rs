@@ -18,6 +18,7 @@ use super::settings::{CapSettings, ErrorWords, ProviderSettings};
 use super::strays;
 use super::transport::{Incoming, Transport};
 use agent::ports::{Model, ModelAddress, ModelError, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use net::trace_header::trace_header;
 use values::clock::Clock;
 use values::ids::IdSource;
 
@@ -52,6 +53,7 @@ struct Provider {
     secrets: Vec<SecretString>,
     wire: Box<dyn Wire>,
     stream: bool,
+    trace_context: bool,
     structured_output: StructuredOutput,
     error_words: ErrorWords,
     schemas: Schemas,
@@ -72,6 +74,7 @@ impl HttpModel {
             last_tools: LastTools::default(),
             wire,
             stream: settings.stream,
+            trace_context: settings.trace_context,
             address: Arc::new(address(settings, &url)),
             url,
             shared,
@@ -94,6 +97,8 @@ impl Model for HttpModel {
         if let Some((name, value)) = provider.wire.header(&request) {
             headers.append(name, HeaderValue::from_static(value));
         }
+        let trace = request.trace.filter(|_| provider.trace_context);
+        headers.extend(trace.and_then(trace_header));
         let retry = provider.shared.retry.clone();
         let address = Arc::clone(&provider.address);
         let events = retry.run(move || provider.attempt(&sent, url.clone(), headers.clone(), body.clone()));

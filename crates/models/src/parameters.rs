@@ -175,6 +175,7 @@ mod tests {
                     max_output_tokens: own,
                     ..ModelParameters::default()
                 }),
+                trace: None,
             };
             assert_eq!(accepted_limit(&request, most), sent, "{left:?} {own:?} {most:?}");
         }

@@ -84,6 +84,9 @@ pub struct ProviderSettings {
     /// Further headers of each request. A value may be a credential.
     #[serde(default)]
     pub headers: BTreeMap<String, SecretString>,
+    /// Whether requests have the header `traceparent`, if the run is recorded.
+    #[serde(default)]
+    pub trace_context: bool,
     /// The region and the credentials of AWS.
     #[serde(skip)]
     pub aws: AwsSettings,
@@ -132,6 +135,7 @@ impl ProviderSettings {
             stream: true,
             structured_output: None,
             headers: BTreeMap::new(),
+            trace_context: false,
             aws: AwsSettings::default(),
             script: None,
             max_output_tokens: None,

@@ -5,3 +5,4 @@
 pub mod egress;
 pub mod http_client;
 pub mod outgoing;
+pub mod trace_header;

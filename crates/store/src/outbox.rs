@@ -12,6 +12,7 @@ use agent::record::{DeliveryRecord, DeliveryStatus};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, RunId, WorkerId};
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 
 /// A delivery that a worker is to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct DueDelivery {
     pub record: DeliveryRecord,
     /// The message: JSON.
     pub body: String,
+    /// The span of the run that it is about, if its receiver gets it.
+    pub trace: Option<TraceContext>,
 }
 
 /// The deliveries that a worker leases.

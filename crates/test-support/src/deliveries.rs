@@ -37,15 +37,18 @@ pub fn insertion_of(tenant: &str, database: &TestDatabase, run_id: RunId, delive
     let at = time(database, delivery.created_at);
     format!(
         "insert into webhook_deliveries (
-            tenant, delivery_id, run_id, event, url, receiver, secret, status, created_at, due_at, schema_version,
-            encoding, payload)
-        values ('{tenant}', {}, {}, {}, {}, {}, {}, 'pending', {at}, {at}, 1, 0, {payload})",
+            tenant, delivery_id, run_id, event, url, receiver, secret, traceparent, status, created_at, due_at,
+            schema_version, encoding, payload)
+        values ('{tenant}', {}, {}, {}, {}, {}, {}, {}, 'pending', {at}, {at}, 1, 0, {payload})",
         id(delivery.delivery_id.as_uuid()),
         id(run_id.as_uuid()),
         text(delivery.event.as_str()),
         text(&delivery.url),
         text(&receiver_of(&delivery.url)),
         delivery.secret.as_deref().map_or("null".to_owned(), text),
+        delivery
+            .trace
+            .map_or("null".to_owned(), |trace| text(&trace.to_string())),
     )
 }
 

@@ -53,6 +53,15 @@ pub fn python() -> Option<String> {
     python_with(PYTHON, "tests/python.txt")
 }
 
+/// Returns the program of a collector of OpenTelemetry, which is among the libraries of Python;
+/// `None` if it is neither there nor required.
+pub fn collector() -> Option<PathBuf> {
+    let find = "import importlib.util as u; print(u.find_spec('rotel').submodule_search_locations[0])";
+    let found = Command::new(python()?).args(["-c", find]).output().unwrap();
+    let folder = String::from_utf8(found.stdout).unwrap();
+    Some(PathBuf::from(folder.trim()).join("rotel-agent"))
+}
+
 /// Returns the folder that Node.js and npm are installed in; `None` on a machine without them.
 pub fn node_prefix() -> Option<PathBuf> {
     let asked = Command::new("npm")

@@ -19,5 +19,6 @@ pub fn model_request(messages: Vec<Message>) -> ModelRequest {
         response_format: ResponseFormat::Text,
         max_output_tokens: None,
         parameters: Arc::default(),
+        trace: None,
     }
 }

@@ -51,6 +51,16 @@ impl SpanId {
 }
 
 impl TraceContext {
+    /// Makes the position of a span that is recorded. `None` if an id has only zeros, which means
+    /// that there is none.
+    pub fn recorded(trace_id: [u8; 16], span_id: [u8; 8]) -> Option<Self> {
+        Some(Self {
+            trace_id: TraceId(NonZeroU128::new(u128::from_be_bytes(trace_id))?),
+            span_id: SpanId(NonZeroU64::new(u64::from_be_bytes(span_id))?),
+            is_sampled: true,
+        })
+    }
+
     /// Makes the first span of a new trace from a random number. The span has the lower half.
     pub fn root(random: u128, is_sampled: bool) -> Self {
         let lower = u64::try_from(random & u128::from(u64::MAX)).unwrap_or(u64::MAX);
@@ -146,6 +156,10 @@ mod tests {
         assert_eq!(context.to_string(), GIVEN);
         let unsampled = GIVEN.replace("-01", "-00");
         assert_eq!(unsampled.parse::<TraceContext>().unwrap().to_string(), unsampled);
+        let (trace_id, span_id) = (context.trace_id.to_bytes(), context.span_id.to_bytes());
+        assert_eq!(TraceContext::recorded(trace_id, span_id), Some(context));
+        assert_eq!(TraceContext::recorded([0; 16], span_id), None);
+        assert_eq!(TraceContext::recorded(trace_id, [0; 8]), None);
         let later = format!("cc{}-what-is-new", &GIVEN[2..]);
         assert_eq!(later.parse(), Ok(context));
     }

@@ -17,6 +17,7 @@ use super::request_state::{self, Binding};
 use super::run_request::new_run;
 use super::server::McpServer;
 use super::start::{answering, start};
+use super::trace::CallTrace;
 use super::{questions, tasks};
 use crate::http::problem::Problem;
 use crate::run::read::{follow, run_lookup};
@@ -51,6 +52,22 @@ pub(super) async fn call_tool(
         let name: String = request.name.chars().take(MAX_NAME).collect();
         return Err(invalid(format!("Unknown tool: {name}")));
     }
+    let (mut server, tool) = (server.clone(), request.name.clone());
+    let mut trace = CallTrace::begin(&mut server, &tool, context);
+    let response = call_agent(&server, request, context).await;
+    if let Some(trace) = &mut trace {
+        trace.responded(&response);
+    }
+    response
+}
+
+/// Calls a tool that exists.
+async fn call_agent(
+    server: &McpServer,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let call = &server.call;
     let (input, session) = match read_arguments(request.arguments.as_ref()) {
         Ok(arguments) => arguments,
         Err(words) => return Ok(tool_error(words).into()),

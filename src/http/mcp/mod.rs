@@ -24,6 +24,7 @@ mod run_request;
 mod start;
 mod tasks;
 mod tools;
+mod trace;
 
 mod forms;
 mod questions;

@@ -13,6 +13,7 @@ use values::clock::Timestamp;
 use values::ids::{BranchId, IdSource, MessageId, RunId};
 use values::message::{Message, Role};
 use values::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
+use values::trace_context::TraceContext;
 
 /// Exports the three states of the run, and of each of its subagents, into a commit. The end of the
 /// run is missing, so the sessions have no status yet. The creation time of the sessions is the end
@@ -49,7 +50,8 @@ pub(in crate::run) async fn export(
         new_branch_id: BranchId::generate(ids),
     });
     let request = plan.request();
-    let context = own_context(plan, &state, run_id, at);
+    let trace = work.trace.as_ref().and_then(|trace| trace.context());
+    let context = own_context(plan, &state, run_id, trace, at);
     let base_id = base.map(|bundle| bundle.head.session_id);
     Ok(Commit {
         tenant: plan.tenant.clone(),
@@ -90,12 +92,20 @@ fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> Histo
 }
 
 /// Returns the context of the run's own session.
-fn own_context(plan: &RunPlan, state: &AgentState, run_id: RunId, at: Timestamp) -> ContextState {
+fn own_context(
+    plan: &RunPlan,
+    state: &AgentState,
+    run_id: RunId,
+    trace: Option<TraceContext>,
+    at: Timestamp,
+) -> ContextState {
     let mut context = exported_context(state, plan.base.bundle(), run_id, at);
     if let Some(waiting) = &mut context.stored.waiting {
         // Only maps with other keys than texts can't be written, and a tool has none.
         let tools = plan.requested_tools.iter().map(serde_json::to_value);
-        Arc::make_mut(waiting).client_tools = tools.filter_map(Result::ok).collect();
+        let waiting = Arc::make_mut(waiting);
+        waiting.client_tools = tools.filter_map(Result::ok).collect();
+        waiting.trace = trace;
     }
     match &plan.left_settings {
         Some(left) => left.instead_of(&plan.settings, context),

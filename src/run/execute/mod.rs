@@ -165,6 +165,9 @@ async fn work(ctx: &Arc<RunContext>, plan: &RunPlan, live: &Arc<LiveEvents>, res
         let base = plan.base.bundle();
         let root = base.map_or(session_id, |base| base.head.root_session_id);
         trace.set_conversation(Conversation(root.to_string()));
+        if let Some(answered) = plan.answered.as_ref().and_then(|answered| answered.trace.as_ref()) {
+            trace.link(answered);
+        }
     }
     let control = Arc::new(control.with_beginning(started_at.filter(|_| live.is_resumed())));
     let _ = active.spending.set(Arc::clone(&control));

@@ -210,9 +210,16 @@ fn run_end_of(ctx: &RunContext, live: &LiveEvents, record: RunRecord, steps: Vec
     }
     // An earlier attempt may have reserved what this one has not.
     let is_metered = live.active.reservation.get().is_some() || record.summary.attempts > 1;
+    let trace = live.active.trace.as_ref().and_then(|trace| trace.context());
     RunEnd {
         is_metered,
-        deliveries: deliveries_of(&live.active.tenant, live.active.webhook.as_ref(), &record, &*ctx.ids),
+        deliveries: deliveries_of(
+            &live.active.tenant,
+            live.active.webhook.as_ref(),
+            &record,
+            trace,
+            &*ctx.ids,
+        ),
         record,
         steps,
         lease: live.active.lease().cloned(),

@@ -6,6 +6,7 @@ use agent::ports::{RunWebhook, WebhookEvent};
 use agent::record::{NewDelivery, RunRecord, RunStatus, RunView};
 use values::ids::IdSource;
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 
 /// Creates the webhook messages about the end of a run. Called once for each end, since a repeated
 /// commit must have the same message ids.
@@ -13,6 +14,7 @@ pub(in crate::run) fn deliveries_of(
     tenant: &TenantId,
     webhook: Option<&RunWebhook>,
     record: &RunRecord,
+    trace: Option<TraceContext>,
     ids: &dyn IdSource,
 ) -> Vec<NewDelivery> {
     let event = event_of(record.summary.status);
@@ -27,6 +29,8 @@ pub(in crate::run) fn deliveries_of(
         data: RunView::from(record.clone()),
     };
     let delivery = message.delivery(&webhook.url, webhook.secret.as_deref(), ids);
+    let trace = trace.filter(|_| webhook.trace_context);
+    let delivery = delivery.map(|delivery| NewDelivery { trace, ..delivery });
     delivery.into_iter().collect()
 }
 
@@ -88,6 +92,7 @@ mod tests {
             url: "https://example.org/ends".to_owned(),
             events: events.to_vec(),
             secret: Some("main".to_owned()),
+            trace_context: true,
         }
     }
 
@@ -102,7 +107,7 @@ mod tests {
         ] {
             let record = record(status);
             let sent = |webhook: Option<&RunWebhook>| {
-                let deliveries = deliveries_of(&TenantId::anonymous(), webhook, &record, &UuidV7Source);
+                let deliveries = deliveries_of(&TenantId::anonymous(), webhook, &record, None, &UuidV7Source);
                 deliveries.iter().map(|delivery| delivery.event).collect::<Vec<_>>()
             };
             let others: Vec<_> = WebhookEvent::ENDS.into_iter().filter(|other| *other != event).collect();
@@ -118,7 +123,7 @@ mod tests {
     fn a_webhook_message_has_the_event_its_time_and_the_tenant() {
         let record = record(RunStatus::Stopped);
         let tenant: TenantId = "acme".parse().unwrap();
-        let deliveries = deliveries_of(&tenant, Some(&webhook(&[])), &record, &UuidV7Source);
+        let deliveries = deliveries_of(&tenant, Some(&webhook(&[])), &record, None, &UuidV7Source);
         let [delivery] = &deliveries[..] else {
             panic!("{deliveries:?}")
         };

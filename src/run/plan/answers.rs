@@ -14,6 +14,7 @@ use values::clock::Timestamp;
 use values::ids::RunId;
 use values::session::{Bundle, PinnedTool, RememberedApproval, ToolPins};
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 
 /// The most approvals that a session remembers. The oldest are forgotten.
 const MAX_REMEMBERED: usize = 256;
@@ -23,6 +24,8 @@ const MAX_REMEMBERED: usize = 256;
 pub(in crate::run) struct Answered {
     /// The run that left the step open.
     pub(in crate::run) run_id: Option<RunId>,
+    /// The span of that run, if it was recorded.
+    pub(in crate::run) trace: Option<TraceContext>,
     /// The step.
     pub(in crate::run) step: AnsweredStep,
     /// The approvals that cover later calls.
@@ -74,6 +77,7 @@ pub(in crate::run) async fn answered(
     })?;
     Ok(Some(Answered {
         run_id: waiting.run_id,
+        trace: waiting.trace,
         step,
         remembered,
         accepted,

@@ -141,6 +141,7 @@ mod tests {
             response_format: ResponseFormat::Text,
             max_output_tokens: None,
             parameters: Arc::default(),
+            trace: None,
         }
     }
 

@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use crate::metrics::Metrics;
 use crate::spans::RunTrace;
 use agent::state::{AgentState, StepExecution};
-use agent::{AgentEvent, EventSink};
+use agent::{AgentEvent, EventSink, TracedWork};
 use values::ids::{AgentId, ExecutionId};
+use values::trace_context::TraceContext;
 
 /// Collects the steps of an execution. They survive even if the execution panics and its state is
 /// lost.
@@ -102,6 +103,11 @@ impl EventSink for Trace {
             spans.note_subagent(agent_id, &event);
         }
         self.relay(event);
+    }
+
+    fn span_of(&self, work: TracedWork<'_>) -> Option<TraceContext> {
+        let agent_id = self.traced.lock().agent_id?;
+        self.spans.as_ref()?.span_of(Some(agent_id), work)
     }
 
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {

@@ -11,11 +11,12 @@ use crate::run::context::{ActiveGuard, ActiveRun, RunContext, RunSlot};
 use crate::run::events::EndEvents;
 use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
 use agent::state::{AgentState, StepExecution};
-use agent::{AgentEvent, EventSink};
+use agent::{AgentEvent, EventSink, TracedWork};
 use board::LiveRun;
 use values::clock::Timestamp;
 use values::message::Message;
 use values::session::SessionHead;
+use values::trace_context::TraceContext;
 use values::usage::Usage;
 
 /// Receives all events of one run.
@@ -301,6 +302,10 @@ impl EventSink for LiveEvents {
             metrics.runs.note(&event);
         }
         self.emit_next(RunEventPayload::Agent(event));
+    }
+
+    fn span_of(&self, work: TracedWork<'_>) -> Option<TraceContext> {
+        self.active.trace.as_ref()?.span_of(None, work)
     }
 
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {

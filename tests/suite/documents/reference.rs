@@ -78,7 +78,7 @@ fn sample_events() -> Vec<RunEvent> {
             "model.responded",
             model(
                 json!({"finish_reason": "stop", "usage": usage, "error": error, "left_out": ["pictures"],
-                "attempts": 1, "duration_ms": 1}),
+                "attempts": 2, "retries": [{"reason": "overload", "began_at": time}], "duration_ms": 1}),
             ),
         ),
         ("subagent.started", subagent(json!({}))),

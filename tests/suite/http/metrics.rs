@@ -301,6 +301,7 @@ fn request() -> ModelRequest {
         response_format: ResponseFormat::default(),
         max_output_tokens: None,
         parameters: Arc::default(),
+        trace: None,
     }
 }
 

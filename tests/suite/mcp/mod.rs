@@ -12,7 +12,7 @@ mod hostile;
 mod input;
 mod loose;
 mod parts;
-mod raw;
+pub(crate) mod raw;
 mod redaction;
 mod server;
 mod servers_by_others;

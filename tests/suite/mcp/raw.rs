@@ -48,7 +48,7 @@ impl RawMcp {
 }
 
 /// Answers all requests but calls.
-pub(super) fn begin(request: &Value) -> RawReply {
+pub(crate) fn begin(request: &Value) -> RawReply {
     let id = &request["id"];
     match request["method"].as_str().unwrap_or_default() {
         "server/discover" => {
@@ -64,7 +64,7 @@ pub(super) fn begin(request: &Value) -> RawReply {
 }
 
 /// Returns a response with a result.
-pub(super) fn response(id: &Value, mut result: Value) -> RawReply {
+pub(crate) fn response(id: &Value, mut result: Value) -> RawReply {
     result["resultType"] = json!("complete");
     result["cacheScope"] = json!("private");
     let message = json!({"jsonrpc": "2.0", "id": id, "result": result});

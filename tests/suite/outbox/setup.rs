@@ -173,6 +173,7 @@ fn message(url: &str, secret: Option<&str>, created_at: Timestamp) -> NewDeliver
         url: url.to_owned(),
         secret: secret.map(str::to_owned),
         body: r#"{"type":"run.completed","data":{"words":"Zürich"}}"#.to_owned(),
+        trace: None,
         created_at,
     }
 }

@@ -107,6 +107,12 @@ impl MockModel {
             .collect()
     }
 
+    /// Returns a header of every request so far.
+    pub(crate) fn headers(&self, name: &str) -> Vec<Option<String>> {
+        let text = |request: model_server::Captured| Some(request.headers.get(name)?.to_str().unwrap().to_owned());
+        self.server.captured().into_iter().map(text).collect()
+    }
+
     /// Returns the bodies of every request so far.
     pub(crate) fn raw_requests(&self) -> Vec<Vec<u8>> {
         self.server.captured().into_iter().map(|request| request.body).collect()

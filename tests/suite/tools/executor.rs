@@ -68,6 +68,7 @@ impl Step {
             call_id: "c".to_owned(),
             idempotency_key: "key".to_owned(),
             continuation: None,
+            trace: None,
         };
         let calls = calls.iter().enumerate().map(|(position, (name, arguments))| ToolCall {
             id: position.to_string(),

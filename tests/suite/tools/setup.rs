@@ -39,6 +39,7 @@ pub(crate) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<Stri
         call_id: "c".to_owned(),
         idempotency_key: KEY.to_owned(),
         continuation: None,
+        trace: None,
     };
     let call = ToolCall {
         id: "c".to_owned(),

@@ -32,6 +32,7 @@ async fn send(sender: &WebhookSender, endpoint: &Endpoint, timeout: Option<Durat
         body: &body,
         keys: Some(&keys),
         headers: Some(&headers),
+        trace: None,
         timeout,
     };
     sender.send(&delivery).await.map(|delivered| delivered.status)

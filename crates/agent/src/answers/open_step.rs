@@ -79,6 +79,7 @@ pub(crate) fn suspended(
     step.tool_executions = ended.into_iter().flatten().collect();
     let waiting = WaitingStep {
         run_id: None,
+        trace: None,
         message_count: 0,
         open_calls,
         client_tools: Vec::new(),

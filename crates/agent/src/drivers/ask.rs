@@ -92,6 +92,7 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
         response_format: ResponseFormat::Text,
         max_output_tokens: Some(question.max_output_tokens),
         parameters: Arc::default(),
+        trace: None,
     }
 }
 

@@ -10,7 +10,7 @@ use super::deltas::{Deltas, Emitted, emit_rest};
 use super::partial::{Arrival, PartialCompletion};
 use super::ports::ExchangePorts;
 use super::structured::{Formatted, formatted};
-use crate::events::AgentEvent;
+use crate::events::{AgentEvent, TracedWork};
 use crate::hook_point::HookPoint;
 use crate::hooks::{HookContext, HookFailure, HookSubject};
 use crate::model_calls::{ModelChoice, content_bytes, estimated_usage, request_bytes};
@@ -254,6 +254,7 @@ async fn ask_one(
         Err(error) => return unpaid(choice, PartialCompletion::new(0), error),
     };
     let request_id = ModelRequestId::generate(ports.ids);
+    request.trace = ports.events.span_of(TracedWork::ModelRequest(request_id));
     let step_number = state.step_count() + 1;
     let began = ports.control.now();
     ports.events.emit(AgentEvent::ModelRequested {
@@ -288,6 +289,7 @@ async fn ask_one(
     let usage = ended.failed_usage + response.map_or(Usage::NOTHING, |response| response.usage);
     ports.control.spend(usage);
     let (attempts, ended_at) = (ended.arrival.attempts, ports.control.now());
+    let retries = std::mem::take(&mut ended.arrival.retries);
     ports.events.emit(AgentEvent::ModelResponded {
         step_number,
         request_id,
@@ -297,6 +299,7 @@ async fn ask_one(
         error: ended.error.clone().map(Box::new),
         left_out: ended.left_out.iter().map(ToString::to_string).collect(),
         attempts,
+        retries,
         duration_ms: (ended_at - began).num_milliseconds().max(0),
     });
     ended.requests.push(ModelRequestTrace {

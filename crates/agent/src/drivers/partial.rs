@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::events::ModelRetry;
 use crate::model_calls::{chars_at_least, estimated_usage, least_tokens};
-use crate::ports::ModelEvent;
+use crate::ports::{ModelErrorClass, ModelEvent};
 use crate::state::{FinishReason, ModelResponse};
 use values::clock::Timestamp;
 use values::message::{ContentPart, ReasoningPart};
@@ -22,6 +23,8 @@ pub(super) struct PartialCompletion {
     usage: Usage,
     /// The usage of failed attempts before this one.
     failed_usage: Usage,
+    /// The failure of the attempt before the next one.
+    failure: Option<ModelErrorClass>,
     /// The characters that have arrived.
     chars: u64,
     arrival: Arrival,
@@ -30,10 +33,12 @@ pub(super) struct PartialCompletion {
 }
 
 /// The attempts of a request, and the time at which its completion began to arrive.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Arrival {
     /// The number of attempts that have begun.
     pub(super) attempts: u32,
+    /// The attempts after the first one.
+    pub(super) retries: Vec<ModelRetry>,
     /// When the first piece of the completion arrived. A count of tokens is not a piece of it.
     pub(super) first_token_at: Option<Timestamp>,
 }
@@ -42,6 +47,7 @@ impl Arrival {
     /// The first attempt, of which nothing has arrived.
     pub(super) const NOTHING: Self = Self {
         attempts: 1,
+        retries: Vec::new(),
         first_token_at: None,
     };
 }
@@ -54,6 +60,7 @@ impl PartialCompletion {
             content: Vec::new(),
             usage: Usage::default(),
             failed_usage: Usage::default(),
+            failure: None,
             chars: 0,
             arrival: Arrival::NOTHING,
             uncounted: 0,
@@ -61,7 +68,7 @@ impl PartialCompletion {
     }
 
     /// Adds one event, which has just arrived.
-    pub(super) fn push(&mut self, event: &ModelEvent, now: impl FnOnce() -> Timestamp) {
+    pub(super) fn push(&mut self, event: &ModelEvent, now: impl Fn() -> Timestamp) {
         let delta = match event {
             ModelEvent::TextDelta { text }
             | ModelEvent::ReasoningDelta { text }
@@ -75,13 +82,18 @@ impl PartialCompletion {
                 self.uncounted = 0;
                 ""
             }
-            ModelEvent::AttemptFailed { usage, .. } => {
+            ModelEvent::AttemptFailed { usage, class } => {
+                self.failure = Some(*class);
                 self.failed_usage = self.failed_usage + *usage;
                 self.usage = Usage::default();
                 ""
             }
             ModelEvent::AttemptBegun => {
                 self.arrival.attempts = self.arrival.attempts.saturating_add(1);
+                self.arrival.retries.extend(self.failure.take().map(|class| ModelRetry {
+                    reason: class.as_str().to_owned(),
+                    began_at: now(),
+                }));
                 ""
             }
             ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => "",
@@ -104,7 +116,7 @@ impl PartialCompletion {
 
     /// Returns the attempts so far, and when the completion began to arrive.
     pub(super) fn arrival(&self) -> Arrival {
-        self.arrival
+        self.arrival.clone()
     }
 
     /// Returns the output tokens that have been counted.

@@ -335,6 +335,7 @@ async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -
         response_format: context.response_format.clone(),
         max_output_tokens: None,
         parameters,
+        trace: None,
     })
 }
 
@@ -437,8 +438,8 @@ async fn judge(
     })
 }
 
-/// Returns the context of the calls of a step; each call adds its id and its key. Returns `None`
-/// without an execution.
+/// Returns the context of the calls of a step; each call adds its id, its key and its span. Returns
+/// `None` without an execution.
 fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> {
     Some(ToolContext {
         agent_id: state.agent_id(),
@@ -458,6 +459,7 @@ fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> 
         call_id: String::new(),
         idempotency_key: String::new(),
         continuation: None,
+        trace: None,
     })
 }
 

@@ -21,7 +21,7 @@ use super::call_ends::{
 };
 use super::ports::DriverPorts;
 use crate::answers::{Need, OpenUse};
-use crate::events::AgentEvent;
+use crate::events::{AgentEvent, TracedWork};
 use crate::hook_point::HookPoint;
 use crate::hooks::{HookContext, HookFailure, HookSubject};
 use crate::journal::{CallStage, JournalFailed, PendingCall};
@@ -368,7 +368,12 @@ impl<'a> Uses<'a> {
         if let Some(journal) = ports.journal.as_ref().filter(|_| begins) {
             journal.begun(index);
         }
+        let traced = TracedWork::ToolCall {
+            step_number: self.context.step_number,
+            call_id: &call.id,
+        };
         let context = ToolContext {
+            trace: ports.events.span_of(traced),
             call_id: call.id.clone(),
             idempotency_key: ports.call_seed.key(self.context.step_number, index, &call),
             continuation: tool_use.continuation.clone(),

@@ -14,6 +14,7 @@ use values::json::{Object, Value};
 use values::message::{ContentPart, Message};
 use values::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use values::model_ref::{ModelRef, ResponseFormat};
+use values::trace_context::TraceContext;
 use values::usage::Usage;
 
 /// A request to a model.
@@ -38,6 +39,8 @@ pub struct ModelRequest {
     pub max_output_tokens: Option<u64>,
     /// Model parameters.
     pub parameters: Arc<ModelParameters>,
+    /// The span of the request, if the run is recorded. Set when the request is sent.
+    pub trace: Option<TraceContext>,
 }
 
 impl ModelRequest {

@@ -15,6 +15,7 @@ use values::ids::{AgentId, ExecutionId};
 use values::json::{JsonSchema, Object, Value};
 use values::limits::Pattern;
 use values::message::{ContentPart, ToolCall};
+use values::trace_context::TraceContext;
 use workspace::environment::Environment;
 
 /// The description of a tool for the model, and how its calls are treated.
@@ -75,6 +76,8 @@ pub struct ToolContext {
     pub idempotency_key: String,
     /// The call that this one continues, if the tool has asked for input.
     pub continuation: Option<Box<Continuation>>,
+    /// The span of the call, if the run is recorded.
+    pub trace: Option<TraceContext>,
 }
 
 /// A call that goes on with the input of the caller.

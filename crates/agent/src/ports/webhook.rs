@@ -61,6 +61,15 @@ pub struct RunWebhook {
     /// The name of a configured secret that signs the messages; they are not signed without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// Whether the messages have the header `traceparent`, if the run is recorded; `true` by
+    /// default.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    #[schema(default = true)]
+    pub trace_context: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl WebhookEvent {

@@ -7,6 +7,7 @@ use super::named::named_values;
 use crate::ports::WebhookEvent;
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, RunId};
+use values::trace_context::TraceContext;
 
 /// A message to send, stored in the transaction that ends the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct NewDelivery {
     pub secret: Option<String>,
     /// The message: JSON.
     pub body: String,
+    /// The span of the run that it is about, if its receiver gets it.
+    pub trace: Option<TraceContext>,
     /// When it was stored, and is first due.
     pub created_at: Timestamp,
 }

@@ -34,6 +34,7 @@ table_row! {
 pub(crate) struct NewDeliveryRow {
     row: DeliveryRow,
     receiver: String,
+    traceparent: Option<String>,
     payload: Payload,
 }
 
@@ -57,6 +58,7 @@ impl NewDeliveryRow {
                 delivered_at: None,
             },
             receiver: receiver_of(&delivery.url),
+            traceparent: delivery.trace.map(String::from),
             payload: encode_delivery(&delivery.body)?,
         })
     }
@@ -66,6 +68,7 @@ impl Row for NewDeliveryRow {
     fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
         self.row.visit(column);
         column("receiver", (&self.receiver).into());
+        column("traceparent", (&self.traceparent).into());
         self.payload.visit(column);
     }
 }
@@ -98,6 +101,7 @@ row! {
     #[derive(Debug)]
     pub(crate) struct DueDeliveryRow {
         tenant: String,
+        traceparent: Option<String>,
         ;
         delivery: DeliveryRow,
         payload: PayloadRow<Vec<u8>>,
@@ -111,6 +115,8 @@ impl TryFrom<DueDeliveryRow> for DueDelivery {
         let name = RowName::new("webhook_deliveries", &row.delivery.delivery_id);
         Ok(Self {
             tenant: name.parse("tenant", &row.tenant)?,
+            // A message without its trace is still a message.
+            trace: row.traceparent.and_then(|text| text.parse().ok()),
             body: decode_delivery(row.payload.stored()).map_err(|error| name.undecodable("payload", error))?,
             record: row.delivery.try_into()?,
         })

@@ -81,7 +81,7 @@ const LEASE: &str = sql!(
     update webhook_deliveries set due_at = $2, owner = $3,
         attempts = attempts + case when schema_version <= $5 and encoding <= $6 then 1 else 0 end
     from due where tenant = due_tenant and delivery_id = due_id
-    returning tenant, schema_version, encoding, payload, ",
+    returning tenant, traceparent, schema_version, encoding, payload, ",
     DeliveryRow::COLUMNS
 );
 

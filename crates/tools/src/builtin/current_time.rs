@@ -136,6 +136,7 @@ mod tests {
             call_id: "c".to_owned(),
             idempotency_key: String::new(),
             continuation: None,
+            trace: None,
         };
         let output = CurrentTime::new(Arc::new(Noon)).answer(arguments, &context);
         let text = output.map(|output| output.content[0].as_text().unwrap().to_owned());

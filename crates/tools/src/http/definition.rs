@@ -62,6 +62,9 @@ pub struct HttpToolDefinition {
         deserialize_with = "integer::<_, 1_024, 67_108_864, _>"
     )]
     pub(super) max_response_bytes: usize,
+    /// Whether requests have the header `traceparent`, if the run is recorded.
+    #[serde(default)]
+    pub(super) trace_context: bool,
     #[serde(default)]
     pub(super) allow_http: bool,
     #[serde(default)]

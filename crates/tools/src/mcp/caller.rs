@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::ClientRequest;
+use rmcp::model::{ClientRequest, GetMeta as _};
 
 use super::connection::Reply;
 use super::observer::Observer;
@@ -11,6 +11,7 @@ use super::request_error::RequestError;
 use super::server::McpServer;
 use agent::ports::ToolError;
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 
 /// How long the executor waits beyond the timeout, so that the tool's own error comes first.
 const GRACE: Duration = Duration::from_secs(1);
@@ -20,6 +21,14 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Caller {
     pub(super) server: Arc<McpServer>,
     pub(super) tenant: TenantId,
+}
+
+/// Adds the span of a call to a request, as the protocol has it.
+pub(super) fn traced(mut request: ClientRequest, trace: Option<TraceContext>) -> ClientRequest {
+    if let Some(trace) = trace {
+        request.get_meta_mut().set_traceparent(trace.to_string());
+    }
+    request
 }
 
 impl Caller {

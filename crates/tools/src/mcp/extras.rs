@@ -13,7 +13,7 @@ use rmcp::model::{
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::caller::Caller;
+use super::caller::{Caller, traced};
 use super::connection::Reply;
 use super::incoming::left_out;
 use super::listing::Listing;
@@ -27,6 +27,7 @@ use tasks::off_thread::off_thread;
 use values::json::Value;
 use values::message::ContentPart;
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 
 /// The most pages of templates.
 const MAX_TEMPLATE_PAGES: usize = 16;
@@ -132,14 +133,14 @@ impl Extra {
 }
 
 impl ExtraTool {
-    async fn make(&self, arguments: Value) -> Result<ToolOutput, ToolError> {
+    async fn make(&self, arguments: Value, trace: Option<TraceContext>) -> Result<ToolOutput, ToolError> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
         match self.extra {
-            Extra::ListResources => self.list_resources(text("cursor")).await,
+            Extra::ListResources => self.list_resources(text("cursor"), trace).await,
             Extra::ReadResource => {
                 let params = ReadResourceRequestParams::new(text("uri").unwrap_or_default());
                 let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-                match self.request(request).await? {
+                match self.request(request, trace).await? {
                     ServerResult::ReadResourceResult(result) => {
                         let contents = result.contents.into_iter();
                         self.output(move || contents.map(resource).collect()).await
@@ -149,7 +150,7 @@ impl ExtraTool {
             }
             Extra::ListPrompts => {
                 let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page(text("cursor"))));
-                match self.request(request).await? {
+                match self.request(request, trace).await? {
                     ServerResult::ListPromptsResult(list) => {
                         let listed = move || {
                             let listed = json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
@@ -164,7 +165,7 @@ impl ExtraTool {
                 let mut params = GetPromptRequestParams::new(text("name").unwrap_or_default());
                 params.arguments = arguments.get("arguments").and_then(Value::as_object).cloned();
                 let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-                match self.request(request).await? {
+                match self.request(request, trace).await? {
                     ServerResult::GetPromptResult(prompt) => {
                         let content = prompt.messages.into_iter().map(|message| message.content);
                         self.output(move || parts(content.collect())).await
@@ -176,17 +177,21 @@ impl ExtraTool {
     }
 
     /// Lists a page of resources. The first page also has the templates.
-    async fn list_resources(&self, cursor: Option<String>) -> Result<ToolOutput, ToolError> {
+    async fn list_resources(
+        &self,
+        cursor: Option<String>,
+        trace: Option<TraceContext>,
+    ) -> Result<ToolOutput, ToolError> {
         let is_first = cursor.is_none();
         let until = Instant::now() + self.caller.server.definition.timeout;
         let request = ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page(cursor)));
-        let resources = match self.request(request).await {
+        let resources = match self.request(request, trace).await {
             Ok(ServerResult::ListResourcesResult(list)) => Ok(list),
             Ok(other) => Err(self.unexpected(&other)),
             Err(error) => Err(error),
         };
         let (templates, mut problems) = if is_first {
-            self.templates(until).await
+            self.templates(until, trace).await
         } else {
             (Vec::new(), Vec::new())
         };
@@ -212,10 +217,10 @@ impl ExtraTool {
     }
 
     /// Lists the templates of all pages, and the parts that are left out.
-    async fn templates(&self, until: Instant) -> (Vec<ResourceTemplate>, Vec<String>) {
+    async fn templates(&self, until: Instant, trace: Option<TraceContext>) -> (Vec<ResourceTemplate>, Vec<String>) {
         let (mut templates, mut problems, mut cursor) = (Vec::new(), Vec::new(), None);
         for number in 1..=MAX_TEMPLATE_PAGES {
-            let list = match self.page_of_templates(until, cursor).await {
+            let list = match self.page_of_templates(until, cursor, trace).await {
                 Ok(list) => list,
                 // Not every server knows templates.
                 Err(RequestError::Refused { code, .. }) if number == 1 && code == ErrorCode::METHOD_NOT_FOUND.0 => {
@@ -241,10 +246,11 @@ impl ExtraTool {
         &self,
         until: Instant,
         cursor: Option<String>,
+        trace: Option<TraceContext>,
     ) -> Result<ListResourceTemplatesResult, RequestError> {
         let Caller { server, tenant } = &self.caller;
         let params = ListResourceTemplatesRequest::with_param(page(cursor));
-        let request = ClientRequest::ListResourceTemplatesRequest(params);
+        let request = traced(ClientRequest::ListResourceTemplatesRequest(params), trace);
         let reply = timeout_at(until, server.request(tenant, request, Observer::default())).await;
         let late = RequestError::Timeout(server.definition.timeout);
         match reply.unwrap_or(Err(late))? {
@@ -256,8 +262,8 @@ impl ExtraTool {
         }
     }
 
-    async fn request(&self, request: ClientRequest) -> Result<ServerResult, ToolError> {
-        match self.caller.request(request, Observer::default()).await? {
+    async fn request(&self, request: ClientRequest, trace: Option<TraceContext>) -> Result<ServerResult, ToolError> {
+        match self.caller.request(traced(request, trace), Observer::default()).await? {
             Reply::Result(result) => Ok(*result),
             Reply::Asked(_) => Err(self.caller.failed(&RequestError::Unexpected)),
         }
@@ -302,8 +308,8 @@ impl Tool for ExtraTool {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.make(arguments))
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.make(arguments, context.trace))
     }
 
     fn may_be_deferred(&self) -> bool {

@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use tokio::time::sleep;
 
-use super::caller::Caller;
+use super::caller::{Caller, traced};
 use super::connection::Reply;
 use super::input::{Resumed, needed, needed_by_question};
 use super::listing::ListedTool;
@@ -67,6 +67,7 @@ impl McpTool {
         let mut resumed = Resumed::of(context.continuation.as_deref());
         for round in 1..=MAX_ROUNDS {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(self.params(&arguments, &resumed)));
+            let request = traced(request, context.trace);
             let progress = context.output.clone().map(|sink| (sink, context.call_id.clone()));
             let observer = Observer::new(progress, resumed.answers.clone());
             let result = match self.caller.request(request, observer).await? {

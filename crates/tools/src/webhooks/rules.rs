@@ -100,6 +100,7 @@ mod tests {
                 url: url.to_owned(),
                 events: Vec::new(),
                 secret: secret.map(str::to_owned),
+                trace_context: true,
             };
             let checked = rules.check(&webhook, tenant);
             let found = checked.map_or_else(

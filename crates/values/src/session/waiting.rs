@@ -10,6 +10,7 @@ use super::tool_pins::PinnedTool;
 use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::json::{Value, canonical_bytes};
+use crate::trace_context::TraceContext;
 
 /// A step that waits for answers of the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -17,6 +18,10 @@ pub struct WaitingStep {
     /// The run that left the step open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// The span of that run, if it was recorded. The run that answers links to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    pub trace: Option<TraceContext>,
     /// The number of messages in the history when the step was left open. A session with another
     /// number was continued by a version of the service that knows no answers. It does not wait.
     pub message_count: u64,

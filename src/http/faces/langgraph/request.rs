@@ -179,6 +179,7 @@ impl RunBody {
                 url,
                 events: Vec::new(),
                 secret: None,
+                trace_context: true,
             }),
             creates_thread: if_not_exists.as_deref() == Some("create"),
         })

@@ -108,6 +108,7 @@ impl Desk {
             call_id: "c".to_owned(),
             idempotency_key: "0123456789abcdef".repeat(4),
             continuation: None,
+            trace: None,
         };
         let call = ToolCall {
             id: "c".to_owned(),

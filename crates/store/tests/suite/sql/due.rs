@@ -33,6 +33,7 @@ async fn the_oldest_are_leased_even_if_many_are_skipped(fixture: Fixture) {
             url,
             secret: None,
             body: "{}".to_owned(),
+            trace: None,
             created_at: time + TimeDelta::microseconds(n.try_into().unwrap()),
         };
         insertions.push(insertion_of(&tenant, &fixture.database, run_id(), &delivery));

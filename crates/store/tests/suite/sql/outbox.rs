@@ -30,6 +30,8 @@ on_both_engines!(
     an_unreadable_message_leaves_the_others_alone,
 );
 
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 /// Puts a message into the outbox and returns its record.
 async fn write(fixture: &Fixture, run_id: RunId, created_at: Timestamp) -> DeliveryRecord {
     write_to(fixture, "https://example.org/hooks?token=it's", run_id, created_at).await
@@ -42,6 +44,7 @@ async fn write_to(fixture: &Fixture, url: &str, run_id: RunId, created_at: Times
         url: url.to_owned(),
         secret: Some("main".to_owned()),
         body: body_of(run_id),
+        trace: Some(TRACE.parse().unwrap()),
         created_at,
     };
     insert(&fixture.database, run_id, &delivery).await;
@@ -123,6 +126,7 @@ async fn a_due_delivery_is_leased_to_one_worker(fixture: Fixture) {
     let expected = DueDelivery {
         tenant: fixture.tenant.clone(),
         body: body_of(leased.run_id.unwrap()),
+        trace: Some(TRACE.parse().unwrap()),
         record: leased.clone(),
     };
     assert_eq!(lease(&fixture, &first, 0).await, []);

@@ -400,6 +400,7 @@ async fn a_part_of_a_limit_is_reported_once(fixture: Fixture) {
         url: "https://example.org/spending".to_owned(),
         secret: None,
         body: "{}".to_owned(),
+        trace: None,
         created_at,
     };
     // Two replicas tell it at once.

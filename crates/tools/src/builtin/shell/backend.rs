@@ -12,6 +12,7 @@ use values::clock::Timestamp;
 use values::ids::ExecutionId;
 use values::session::ShellState;
 use values::tenant::TenantId;
+use values::trace_context::TraceContext;
 use workspace::Tree;
 use workspace::checkout::{Checkout, CheckoutError, SkippedFiles};
 use workspace::environment::RunningJob;
@@ -64,6 +65,8 @@ pub struct ShellCommand {
     pub wall_time: Duration,
     /// When the time of the run is spent. The command must have ended then, also if it began late.
     pub deadline: Option<Timestamp>,
+    /// The span of the call, if the run is recorded.
+    pub trace: Option<TraceContext>,
 }
 
 /// The end of a command, with its files and variables.

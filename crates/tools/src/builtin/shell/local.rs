@@ -15,7 +15,9 @@ use super::backend::{BackendError, CommandBackend, CommandOutcome, JobBackend, S
 use super::commands::{CommandSettings, Commands, Opened};
 use super::network::{self, ServedNetwork};
 use super::report::end_note;
-use super::state::{MAX_STATE_BYTES, SCRIPT, STATE_FILE, read_state, stored_directory, stored_variables, variables_in};
+use super::state::{
+    MAX_STATE_BYTES, SCRIPT, STATE_FILE, TRACE, read_state, stored_directory, stored_variables, variables_in,
+};
 use sandbox::{CommandEnd, CommandPaths, CommandSpec, Exit, Output, Sandbox};
 use tasks::fair_share::Share;
 use values::causes::with_causes;
@@ -212,6 +214,8 @@ impl Host<'_> {
         ];
         spec.cwd = start_directory(&directories.files, state, &command.tree).await;
         spec.variables.extend(variables_in(&paths, stored_variables(state)));
+        let trace = command.trace.map(|trace| (TRACE.to_owned(), trace.to_string()));
+        spec.variables.extend(trace);
         spec.read_only.extend(self.settings.read_only.iter().cloned());
         spec.read_only.extend(self.opened.certificates.clone());
         spec.limits = self.settings.limits.clone();

@@ -164,6 +164,7 @@ impl Shell {
             tree: tree.clone(),
             checkout: edit.take_checkout(),
             shell: environment.shell(),
+            trace: context.trace,
         };
         let (printed, outcome) = self.supervise(command, context).await;
         output.push_str(&printed);
@@ -221,6 +222,7 @@ impl Shell {
             tree,
             checkout: edit.take_checkout(),
             shell: environment.shell(),
+            trace: context.trace,
         };
         match backend.start(command, running, slot).await {
             Ok(checkout) => edit.put_checkout(checkout),

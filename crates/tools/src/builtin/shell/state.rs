@@ -32,8 +32,11 @@ trap agent_save_state EXIT
 eval "$1"
 "#;
 
+/// The variable with the span of the call, in the form of the header `traceparent`.
+pub(super) const TRACE: &str = "TRACEPARENT";
+
 /// Variables that each shell sets anew.
-const OWN: [&str; 7] = ["_", "HOME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TMPDIR"];
+const OWN: [&str; 8] = ["_", "HOME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TMPDIR", TRACE];
 
 /// Reads the state that a shell has left. `base` are the variables that every shell begins with.
 /// Returns `None` if it is incomplete or too long.
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_differs_from_the_base_is_retained() {
-        let state = read(b"/w/files/src\0PATH=/bin\0A=1=2\0HOME=/x\0EMPTY=\0MANY=a\nb\0").unwrap();
+        let state = read(b"/w/files/src\0PATH=/bin\0A=1=2\0HOME=/x\0TRACEPARENT=00\0EMPTY=\0MANY=a\nb\0").unwrap();
         assert_eq!(state.cwd, "src");
         let expected = [("A", "1=2"), ("EMPTY", ""), ("MANY", "a\nb")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));

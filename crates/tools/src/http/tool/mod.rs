@@ -22,6 +22,7 @@ use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use net::outgoing::{
     AddressRules, HeaderMap, HeaderName, HeaderValue, OutgoingClient, OutgoingRequest, PrivateAddresses, RuleKeys,
 };
+use net::trace_header::trace_header;
 use values::clock::Clock;
 use values::json::{JsonSchema, Object, Value};
 
@@ -39,6 +40,7 @@ struct HttpTool {
     response: Option<String>,
     idempotency_header: Option<HeaderName>,
     max_redirects: usize,
+    trace_context: bool,
 }
 
 impl HttpToolDefinition {
@@ -147,6 +149,7 @@ impl HttpTool {
             response: definition.response.clone(),
             idempotency_header: idempotency_header(definition, &plan)?,
             max_redirects: definition.max_redirects,
+            trace_context: definition.trace_context,
             plan,
         })
     }
@@ -161,6 +164,9 @@ impl HttpTool {
             && !key.is_empty()
         {
             headers.insert(name.clone(), key);
+        }
+        if self.trace_context {
+            headers.extend(context.trace.and_then(trace_header));
         }
         let host = target.host().to_owned();
         let request = OutgoingRequest {

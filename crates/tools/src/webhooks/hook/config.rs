@@ -16,7 +16,7 @@ use values::spelling::meant;
 use values::tenant::TenantId;
 
 /// Headers that only the sender sets, in addition to all that begin with `webhook-`.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -24,6 +24,7 @@ const OURS: [&str; 9] = [
     "expect",
     "host",
     "te",
+    "traceparent",
     "transfer-encoding",
     "upgrade",
 ];
@@ -51,6 +52,8 @@ pub(super) struct WebhookConfig {
     pub(super) headers: HeaderMap,
     /// Whether requests to models are sent with their messages.
     pub(super) include_messages: bool,
+    /// Whether messages have the header `traceparent`, if the run is recorded.
+    pub(super) trace_context: bool,
 }
 
 /// The configuration as it appears in an agent's definition.
@@ -67,6 +70,8 @@ struct Written {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     include_messages: bool,
+    #[serde(default = "yes")]
+    trace_context: bool,
 }
 
 impl WebhookConfig {
@@ -91,8 +96,13 @@ impl WebhookConfig {
             on_failure: written.on_failure,
             headers: headers(&written.headers)?,
             include_messages: written.include_messages,
+            trace_context: written.trace_context,
         })
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn points(names: &[String]) -> Result<Vec<HookPoint>, String> {

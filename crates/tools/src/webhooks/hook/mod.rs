@@ -18,9 +18,9 @@ use self::config::{OnFailure, WebhookConfig};
 use self::reply::Reply;
 use super::secrets::WebhookSecret;
 use super::sender::{Delivery, SendError, WebhookSender};
-use agent::HookPoint;
 use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, is_permitted};
 use agent::state::StopSignal;
+use agent::{HookPoint, TracedWork};
 use tasks::fair_share::Share;
 use tasks::off_thread::{by_size_of, off_thread};
 use values::clock::Timestamp;
@@ -176,6 +176,7 @@ impl WebhookHook {
             writing.await?
         };
         let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
+        let trace = self.ports.events.span_of(TracedWork::Execution);
         let delivery = Delivery {
             endpoint: &self.config.endpoint,
             id: &id,
@@ -183,6 +184,7 @@ impl WebhookHook {
             body: &body,
             keys: self.config.keys.as_ref(),
             headers: Some(&self.config.headers),
+            trace: trace.filter(|_| self.config.trace_context),
             timeout: self.config.timeout,
         };
         let delivered = self.sender.send(&delivery).await?;

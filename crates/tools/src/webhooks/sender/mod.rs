@@ -20,9 +20,11 @@ use net::outgoing::{
     AddressRules, ClientError, ClientSettings, HeaderMap, HeaderValue, Method, NameResolver, OutgoingClient,
     OutgoingError, OutgoingRequest, PrivateAddresses, RuleKeys, SystemResolver, within,
 };
+use net::trace_header::trace_header;
 use values::clock::Timestamp;
 use values::http_headers::parse_retry_after;
 use values::settings::{duration, integer};
+use values::trace_context::TraceContext;
 
 /// The limits of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -75,6 +77,8 @@ pub struct Delivery<'a> {
     pub keys: Option<&'a SigningKeys>,
     /// Headers in addition to the headers of the specification.
     pub headers: Option<&'a HeaderMap>,
+    /// The span of the run that sends it.
+    pub trace: Option<TraceContext>,
     /// The timeout, at most the sender's own limit.
     pub timeout: Option<Duration>,
 }
@@ -221,6 +225,7 @@ fn headers(delivery: &Delivery<'_>) -> Result<HeaderMap, SendError> {
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("webhook-id", id);
     headers.insert("webhook-timestamp", delivery.timestamp.timestamp().into());
+    headers.extend(delivery.trace.and_then(trace_header));
     if let Some(keys) = delivery.keys {
         let signature = keys.sign(delivery.id, delivery.timestamp, delivery.body);
         let signature = HeaderValue::from_str(&signature).map_err(|_| SendError::Id)?;

@@ -245,6 +245,7 @@ pub(crate) fn delivery() -> NewDelivery {
         url: "https://example.org/hook".to_owned(),
         secret: Some("main".to_owned()),
         body: r#"{"type":"run.completed"}"#.to_owned(),
+        trace: None,
         created_at: now(),
     }
 }

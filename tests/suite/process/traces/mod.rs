@@ -1,4 +1,12 @@
-//! Traces: what a collector gets from a running service, over its real protocol.
+//! Traces: what a collector gets from a running service, over its real protocol, and what the
+//! service passes on.
+
+#[cfg(target_os = "linux")]
+mod context_out;
+mod links;
+mod mcp_calls;
+mod retries;
+mod rotel;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,6 +16,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use parking_lot::Mutex;
@@ -46,13 +55,17 @@ impl Collector {
         Self { address, requests }
     }
 
-    /// Returns the spans by their names.
-    fn spans(&self) -> BTreeMap<String, Span> {
+    /// Returns all spans.
+    fn all(&self) -> Vec<Span> {
         let requests = self.requests.lock();
         let resources = requests.iter().flat_map(|request| &request.resource_spans);
         let scopes = resources.flat_map(|resource| &resource.scope_spans);
-        let spans = scopes.flat_map(|scope| &scope.spans);
-        spans.map(|span| (span.name.clone(), span.clone())).collect()
+        scopes.flat_map(|scope| &scope.spans).cloned().collect()
+    }
+
+    /// Returns the spans by their names.
+    fn spans(&self) -> BTreeMap<String, Span> {
+        self.all().into_iter().map(|span| (span.name.clone(), span)).collect()
     }
 
     /// Waits for a span, and returns all that have come.
@@ -98,6 +111,11 @@ async fn work(service: &Service, mode: &str) -> Value {
     run
 }
 
+/// Returns the `traceparent` of what a span has called.
+fn traceparent_of(span: &Span) -> String {
+    format!("00-{}-{}-01", hex(&span.trace_id), hex(&span.span_id))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string can't fail.
@@ -106,9 +124,13 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns an attribute as JSON.
+/// Returns an attribute of a span as JSON.
 fn attribute(span: &Span, name: &str) -> Value {
-    let found = span.attributes.iter().find(|attribute| attribute.key == name);
+    value_of(&span.attributes, name)
+}
+
+fn value_of(attributes: &[KeyValue], name: &str) -> Value {
+    let found = attributes.iter().find(|attribute| attribute.key == name);
     match found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref()) {
         Some(Any::StringValue(text)) => json!(text),
         Some(Any::IntValue(number)) => json!(number),
