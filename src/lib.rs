@@ -7,6 +7,7 @@
 pub mod metrics;
 pub mod spans;
 
+pub mod audit;
 pub mod command_queue;
 pub mod outbox;
 pub mod retention;

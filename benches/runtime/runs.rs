@@ -11,6 +11,7 @@ use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest, start};
 use criterion::Criterion;
 use serde_json::json;
 use store::sessions::ConflictPolicy;
+use test_support::drafts::requester;
 use tokio::runtime::Runtime;
 use values::ids::SessionId;
 use values::message::ContentPart;
@@ -83,7 +84,11 @@ async fn app(folder: &tempfile::TempDir) -> App {
     let app = App::build(&config, Extensions::default()).await.unwrap();
     let definition = json!({"name": "bench", "model": "bench/script", "tools": ["calculator"]});
     let definition: AgentDefinition = serde_json::from_value(definition).unwrap();
-    app.runs.agents.put(&TenantId::anonymous(), definition).await.unwrap();
+    app.runs
+        .agents
+        .put(&TenantId::anonymous(), definition, &requester())
+        .await
+        .unwrap();
     app
 }
 

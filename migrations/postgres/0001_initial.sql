@@ -465,6 +465,25 @@ create table token_revocations (
     primary key (issuer, subject)
 );
 
+-- The last entry of each chain of the audit log: of each tenant, and of the service, whose name is
+-- empty. An act locks the row before it appends an entry. Rows of removed tenants stay.
+create table audit_heads (
+    number bigint not null,
+    chain text not null primary key,
+    hash bytea not null
+);
+
+-- Administrative acts. Each entry has the hash of the one before.
+create table audit_entries (
+    number bigint not null,
+    chain text not null,
+    -- JSON, as it was hashed.
+    entry text not null,
+    previous_hash bytea not null,
+    hash bytea not null,
+    primary key (chain, number)
+);
+
 -- Files of workspaces by their hash: files, chunks of large files, and directories. They are written
 -- before the session that refers to them. A content that no session and no journal refers to is
 -- swept.
@@ -569,6 +588,20 @@ create trigger states_are_immutable before update on states
 create trigger sessions_are_immutable before update on sessions
     for each statement execute function refuse_update();
 create trigger agent_versions_are_immutable before update on agent_versions
+    for each statement execute function refuse_update();
+create function refuse_lower_head() returns trigger language plpgsql as $$
+begin
+    if new.number < old.number then
+        raise exception 'the head of an audit chain only grows' using errcode = 'restrict_violation';
+    end if;
+    return new;
+end
+$$;
+create trigger audit_heads_grow before update on audit_heads
+    for each row execute function refuse_lower_head();
+create trigger audit_heads_stay before delete or truncate on audit_heads
+    for each statement execute function refuse_update();
+create trigger audit_entries_are_immutable before update or delete or truncate on audit_entries
     for each statement execute function refuse_update();
 create trigger contents_are_immutable
     before update of size, kind, schema_version, encoding, tenant, hash, payload on contents

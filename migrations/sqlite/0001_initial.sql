@@ -446,6 +446,25 @@ create table token_revocations (
     primary key (issuer, subject)
 ) strict, without rowid;
 
+-- The last entry of each chain of the audit log: of each tenant, and of the service, whose name is
+-- empty. An act locks the row before it appends an entry. Rows of removed tenants stay.
+create table audit_heads (
+    number integer not null,
+    chain text not null primary key,
+    hash blob not null
+) strict, without rowid;
+
+-- Administrative acts. Each entry has the hash of the one before.
+create table audit_entries (
+    number integer not null,
+    chain text not null,
+    -- JSON, as it was hashed.
+    entry text not null,
+    previous_hash blob not null,
+    hash blob not null,
+    primary key (chain, number)
+) strict, without rowid;
+
 -- Files of workspaces by their hash: files, chunks of large files, and directories. They are written
 -- before the session that refers to them. A content that no session and no journal refers to is
 -- swept.
@@ -541,6 +560,17 @@ create trigger sessions_are_immutable before update on sessions
 begin select raise(abort, 'rows of sessions are immutable'); end;
 create trigger agent_versions_are_immutable before update on agent_versions
 begin select raise(abort, 'rows of agent_versions are immutable'); end;
+create trigger audit_heads_grow before update on audit_heads when new.number < old.number
+begin select raise(abort, 'the head of an audit chain only grows'); end;
+create trigger audit_heads_stay before delete on audit_heads
+begin select raise(abort, 'rows of audit_heads are immutable'); end;
+create trigger audit_entries_are_new before insert on audit_entries
+when exists (select 1 from audit_entries where chain = new.chain and number = new.number)
+begin select raise(abort, 'rows of audit_entries are immutable'); end;
+create trigger audit_entries_are_immutable before update on audit_entries
+begin select raise(abort, 'rows of audit_entries are immutable'); end;
+create trigger audit_entries_stay before delete on audit_entries
+begin select raise(abort, 'rows of audit_entries are immutable'); end;
 create trigger contents_are_immutable
 before update of size, kind, schema_version, encoding, tenant, hash, payload on contents
 begin select raise(abort, 'rows of contents are immutable'); end;

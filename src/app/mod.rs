@@ -26,6 +26,7 @@ pub use self::check::{Finding, check};
 pub use self::command_worker::CommandWorkerApp;
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
+use crate::audit::log_heads;
 use crate::config::{Backend, Config};
 use crate::http::{McpSettings, OpenAiSettings};
 use crate::metrics::Metrics;
@@ -39,6 +40,7 @@ use crate::tokens::{Fetch, HttpFetch, Tokens};
 use agent::ports::ModelCatalog;
 use board::Board;
 use net::outgoing::SystemResolver;
+use store::audit::AuditChain;
 use store::{self, Sessions, Store, StoreSettings};
 use tasks::supervision::Supervisor;
 use tools::Commands;
@@ -66,6 +68,8 @@ pub struct App {
     pub mcp: Option<Arc<McpSettings>>,
     /// How the routes for OpenAI's clients work.
     pub openai: Arc<OpenAiSettings>,
+    /// The number of the last act on the service before the files of agents were read.
+    pub acts_before: u64,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
     /// The background loops.
@@ -78,14 +82,8 @@ impl App {
     /// Opens the store and puts everything together.
     pub async fn build(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let metrics = config.metrics.is_on().then(|| Arc::new(Metrics::new(&config.metrics)));
-        let settings = StoreSettings {
-            observer: metrics.as_ref().map(|metrics| Arc::clone(&metrics.store) as _),
-            ..config.connections.clone()
-        };
-        let store = open_store_with(config, settings).await?;
-        if let Some(metrics) = &metrics {
-            metrics.standing.set_build(config.queue.role.as_str(), store.engine());
-        }
+        let store = open_measured_store(config, metrics.as_deref()).await?;
+        let acts_before = store.audit_head(&AuditChain::Service).await?.number;
         let ingredients = Ingredients::make(config, extensions, Some(&store), metrics.as_ref())?;
         let agents = ingredients.directory(&store, config)?;
         let Ingredients {
@@ -143,6 +141,7 @@ impl App {
             background.spawn(Arc::clone(traces).send(stop.child_token()));
         }
         Ok(Self {
+            acts_before,
             sweeper: sweeper(Arc::clone(&runs.store), config),
             outbox: OutboxWorker::new(outbox_ports, config.outbox, &*runs.ids),
             runs: Arc::new(runs),
@@ -173,12 +172,16 @@ impl App {
         }
         let (outbox, stop) = (Arc::clone(&self.outbox), self.stop.clone());
         let sending = move || Arc::clone(&outbox).run(stop.child_token());
+        let (store, stop) = (Arc::clone(&self.runs.store), self.stop.clone());
+        let logging = move || log_heads(Arc::clone(&store), stop.child_token());
         let (sweeper, stop) = (self.sweeper.clone(), self.stop.clone());
         let sweeping = move || sweeper.clone().run(stop.child_token());
         let supervisor = &self.runs.supervisor;
         self.background.spawn(supervisor.clone().keep("send webhooks", sending));
         self.background
             .spawn(supervisor.clone().keep("sweep the store", sweeping));
+        self.background
+            .spawn(supervisor.clone().keep("log the ends of the audit log", logging));
     }
 
     /// Ends the background work and closes the board and the store. No run may be in progress.
@@ -241,6 +244,19 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
         ..config.connections.clone()
     };
     open_store_with(config, settings).await
+}
+
+/// Opens the store of the service, whose operations are measured.
+async fn open_measured_store(config: &Config, metrics: Option<&Metrics>) -> anyhow::Result<Arc<dyn Store>> {
+    let settings = StoreSettings {
+        observer: metrics.map(|metrics| Arc::clone(&metrics.store) as _),
+        ..config.connections.clone()
+    };
+    let store = open_store_with(config, settings).await?;
+    if let Some(metrics) = metrics {
+        metrics.standing.set_build(config.queue.role.as_str(), store.engine());
+    }
+    Ok(store)
 }
 
 async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {

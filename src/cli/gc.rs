@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::options::StoreArgs;
 use super::output::{JsonArgs, print_json, print_line, print_note};
 use super::progress::Progress;
+use super::requester::requester;
 use super::store::on_existing;
 use crate::app;
 use crate::config::Config;
 use store::Store;
+use store::audit::{Act, AuditAction};
 use store::retention::RemovalFigures;
 
 /// How to sweep.
@@ -40,6 +42,8 @@ async fn sweep(config: &Config, store: &Arc<dyn Store>, dry_run: bool, json: Jso
     let figures = if dry_run {
         sweeper.plan().await?
     } else {
+        let act = Act::of_service(&requester(), AuditAction::SweepStarted, "all tenants");
+        store.audit_insert(&act).await?;
         let mut progress = Progress::begin();
         let show = |removed: &RemovalFigures| {
             let figures = || format!("removed {} sessions, {} runs", removed.sessions, removed.runs);

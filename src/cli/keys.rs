@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::options::StoreArgs;
 use super::output::{JsonArgs, moment, print_line, print_list, print_note};
+use super::requester::requester;
 use super::store::{self, on_existing};
 use crate::api_key;
 use ::store::Store;
@@ -27,7 +28,7 @@ pub(super) enum KeysCommand {
         /// The tenant whose data the key opens.
         #[arg(long)]
         tenant: TenantId,
-        /// The scopes of the key: `runs:write`, `sessions:read`, `admin`, `metrics`.
+        /// The scopes of the key: `runs:write`, `sessions:read`, `admin`, `metrics`, `audit`.
         #[arg(long = "scope", value_delimiter = ',', default_value = "runs:write,sessions:read")]
         scopes: Vec<Scope>,
         /// The purpose of the key.
@@ -174,7 +175,7 @@ async fn create(
         revoked_at: None,
     };
     let is_first = !store.key_exists().await?;
-    store.key_insert(&key).await?;
+    store.key_insert(&key, &requester()).await?;
     print_line(secret.expose_secret())?;
     print_note(format_args!(
         "made the key {key_id} of tenant {}; it is not shown again",
@@ -230,7 +231,7 @@ async fn revoke(store: &dyn Store, key: NamedKey) -> anyhow::Result<()> {
         }
     };
     ensure!(
-        store.key_revoke(key_id, SystemClock.now()).await?,
+        store.key_revoke(key_id, &requester()).await?,
         "there is no active key {key_id}"
     );
     Ok(print_line(format_args!("revoked {key_id}"))?)

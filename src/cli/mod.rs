@@ -1,7 +1,9 @@
 //! The commands. Each prints its result to standard output. Logs and errors go to standard error.
 
 mod absent;
+mod after_restore;
 mod agents;
+mod audit;
 mod certificates;
 mod check_config;
 mod files;
@@ -12,6 +14,7 @@ mod keys;
 mod options;
 mod output;
 mod progress;
+mod requester;
 mod run;
 mod runs;
 mod serve;
@@ -81,6 +84,11 @@ enum Command {
     /// Manages tokens of identity providers.
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Shows the audit log, and checks that nobody has changed it.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Prepares a store that was restored from a backup, before services use it.
+    AfterRestore(StoreArgs),
     /// Removes expired data, by the configured rules.
     Gc(gc::GcArgs),
     /// Removes tenants.
@@ -146,6 +154,8 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<ExitCode> {
         Command::Migrate(store) => block_on(store::migrate(&store.load()?.config))?,
         Command::Gc(args) => block_on(gc::collect(args))?,
         Command::Tenants(command) => block_on(tenants::manage(command))?,
+        Command::AfterRestore(store) => block_on(after_restore::prepare(store))?,
+        Command::Audit(command) => block_on(audit::inspect(command))?,
         Command::Keys(command) => block_on(keys::manage(command))?,
         Command::Tokens(command) => block_on(tokens::manage(command))?,
     }
@@ -247,6 +257,10 @@ mod tests {
             ("keys list", &[STORE, &["json"]]),
             ("keys revoke", &[STORE]),
             ("tokens revoke", &[STORE, &["issuer", "sub", "before"]]),
+            ("audit list", &[STORE, &["tenant", "limit", "json"]]),
+            ("audit export", &[STORE, &["tenant"]]),
+            ("audit verify", &[STORE]),
+            ("after-restore", &[STORE]),
             ("gc", &[STORE, &["dry-run", "json"]]),
             ("tenants delete", &[STORE, &["yes"]]),
             ("check-config", &[STORE]),
@@ -267,6 +281,42 @@ mod tests {
             .map(|(name, flags)| (name.as_str(), sorted(flags.clone())))
             .collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_command_only_reads_or_its_acts_are_recorded() {
+        /// Commands with an entry in the audit log. `tests/suite/process/audit.rs` runs each.
+        const ACTS: [&str; 6] = [
+            "keys create",
+            "keys revoke",
+            "tokens revoke",
+            "after-restore",
+            "gc",
+            "tenants delete",
+        ];
+        const READ: [&str; 9] = [
+            "list",
+            "show",
+            "tree",
+            "files",
+            "diff",
+            "export",
+            "verify",
+            "openapi",
+            "completions",
+        ];
+        /// What these do is in their records: runs, imported sessions, versions of the schema.
+        const RECORDED: [&str; 5] = ["serve", "worker", "run", "import", "migrate"];
+        const CHECKS: [&str; 2] = ["check-config", "healthcheck"];
+        let mut cli = Cli::command();
+        cli.build();
+        let mut found = Vec::new();
+        collect_flags(&cli, "", &mut found);
+        for (name, _) in found.iter().filter(|(name, _)| !ACTS.contains(&name.as_str())) {
+            let verb = name.split(' ').next_back().unwrap();
+            let known = [&READ[..], &RECORDED, &CHECKS].concat();
+            assert!(verb.is_empty() || known.contains(&verb), "{name} has no entry");
+        }
     }
 
     fn sorted(mut flags: Vec<&str>) -> Vec<&str> {

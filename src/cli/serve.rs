@@ -18,6 +18,7 @@ use crate::config::{Config, Loaded};
 use crate::http::{self, Interface};
 use crate::lifecycle::{ReloadSignals, StopSignals};
 use crate::run::process;
+use crate::run::reloads::ReloadFollower;
 use crate::run::settings::ProcessRole;
 use crate::telemetry;
 use values::causes::with_causes;
@@ -147,11 +148,17 @@ async fn report_sandbox(app: &App) {
     }
 }
 
-/// Reloads the files of agents at each signal.
+/// Reloads the files of agents at each signal, and after each reload at another process.
 async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
+    let mut elsewhere = ReloadFollower::new(Arc::clone(&app.runs), app.acts_before);
     loop {
-        signals.next().await;
-        match app.runs.agents.reload().await {
+        tokio::select! {
+            () = signals.next() => (),
+            () = elsewhere.next() => tracing::info!("another process has read the files of agents again"),
+        }
+        let reloaded = app.runs.agents.reload().await;
+        elsewhere.reloaded(reloaded.as_deref().ok());
+        match reloaded {
             Ok(agents) => {
                 tracing::info!(agents = agents.len(), "the files of agents were read again");
                 warn_of_missing_keys(app);

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use super::options::StoreArgs;
 use super::output::{print_line, print_note};
+use super::requester::requester;
 use super::store::on_existing;
 use crate::app;
 use board::Board;
@@ -52,9 +53,10 @@ async fn delete(store: &dyn Store, board: Option<&Board>, tenant: &TenantId, yes
     if !yes {
         confirm(tenant)?;
     }
-    let mut rows = 0;
+    let (by, mut rows) = (requester(), 0);
     loop {
-        let removed = store.tenant_remove(tenant, BATCH).await?;
+        let by = Some(&by).filter(|_| rows == 0);
+        let removed = store.tenant_remove(tenant, BATCH, by).await?;
         if removed == 0 {
             break;
         }

@@ -5,6 +5,7 @@ use clap::Subcommand;
 
 use super::options::StoreArgs;
 use super::output::print_line;
+use super::requester::requester;
 use super::store::on_existing;
 use crate::config::Config;
 use crate::tokens::{IssuerSettings, MAX_LIFETIME};
@@ -48,7 +49,9 @@ pub(super) async fn manage(command: TokensCommand) -> anyhow::Result<()> {
             // The clock of the provider may be ahead.
             issued_before: before.unwrap_or(now + settings.leeway),
         };
-        store.token_revocation_put(&revocation, now - MAX_LIFETIME).await?;
+        store
+            .token_revocation_put(&revocation, now - MAX_LIFETIME, &requester())
+            .await?;
         Ok(print_line(format_args!(
             "revoked the tokens of {} that were issued before {}",
             revocation.subject, revocation.issued_before

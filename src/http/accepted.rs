@@ -12,6 +12,7 @@ use tower::Service as _;
 
 use super::guards::Reserved;
 use super::pace::Patience;
+use super::peer::Peer;
 use super::state::Api;
 use super::tls_settings::CertifiedCaller;
 
@@ -21,6 +22,8 @@ pub(super) struct Accepted {
     pub(super) api: Arc<Api>,
     /// Whether the connection is one of the reserve.
     pub(super) is_reserved: bool,
+    /// The address of the peer, if the system knows it.
+    pub(super) peer: Option<Peer>,
     /// The caller that the client certificate identifies.
     pub(super) caller: Option<CertifiedCaller>,
     /// The requests that all connections of HTTP/2 may have open.
@@ -47,6 +50,9 @@ impl Accepted {
     pub(super) fn respond(&self, mut request: hyper::Request<Incoming>, reserved: bool) -> RouteFuture<Infallible> {
         if reserved {
             request.extensions_mut().insert(Reserved);
+        }
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
         }
         if let Some(caller) = &self.caller {
             request.extensions_mut().insert(caller.clone());

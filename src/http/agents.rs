@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::openapi::schema::Type;
@@ -20,9 +19,9 @@ use super::paging::{CursorKey, ListPage, PAGE_BYTES, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
 use super::problem_groups::AGENT_PROBLEMS;
-use super::state::Api;
 use crate::run::agents::AgentDirectory;
 use crate::run::refusal::suggestion;
+use crate::run::reloads::record_reload;
 use agent::definition::AgentDefinition;
 use store::agents::{AgentList, AgentPage, AgentRecord};
 use values::clock::Timestamp;
@@ -139,7 +138,12 @@ pub(super) async fn put_agent(
 ) -> Result<Json<AgentView>, Problem> {
     query.finish()?;
     let definition = named(body, path.text("name"))?;
-    let agent = call.api.runs.agents.put(&call.tenant, definition).await?;
+    let agent = call
+        .api
+        .runs
+        .agents
+        .put(&call.tenant, definition, &call.requester())
+        .await?;
     Ok(Json(AgentView::new(&call, agent)))
 }
 
@@ -149,25 +153,33 @@ pub(super) async fn put_agent(
 ), extensions(("x-problems" = json!([ProblemCode::AgentNotFound, ProblemCode::AgentIsConfigured]))))]
 pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    if call.api.runs.agents.delete(&call.tenant, name).await? {
+    if call
+        .api
+        .runs
+        .agents
+        .delete(&call.tenant, name, &call.requester())
+        .await?
+    {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(agent_not_found(name, None))
     }
 }
 
-/// Reloads the files of agents in the process that handles the request.
+/// Reloads the files of agents, here and then at all other processes.
+///
+/// The process that handles the request reads its files first. All others that share its store
+/// follow within seconds; one whose files can't be used logs that, and its agents stay.
 ///
 /// Replaces all agents of configuration files, or none of them if one can't be used. Runs at work
 /// go on with the definition that they began with.
 #[utoipa::path(post, path = "/v1/configuration/reload", tag = "agents", responses(
     (status = 200, description = "The agents of configuration files", body = ReloadedAgents),
 ), extensions(("x-problems" = json!([ProblemCode::AgentFilesInvalid]))))]
-pub(super) async fn reload_agents(
-    State(api): State<Arc<Api>>,
-    _: NoParameters,
-) -> Result<Json<ReloadedAgents>, Problem> {
-    let configured = api.runs.agents.reload().await?;
+pub(super) async fn reload_agents(call: Call, _: NoParameters) -> Result<Json<ReloadedAgents>, Problem> {
+    let runs = &call.api.runs;
+    let configured = runs.agents.reload().await?;
+    record_reload(runs, &configured, &call.requester()).await?;
     let agents = configured.values().map(|agent| ReloadedAgent {
         name: agent.definition.name.clone(),
         version: agent.version,

@@ -19,6 +19,7 @@ use super::headers::single;
 use super::host::{check_anonymous, check_origin};
 use super::lookups::REFRESH_TIMEOUT;
 use super::openai_errors::is_openai_path;
+use super::peer::Peer;
 use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
@@ -43,6 +44,8 @@ pub(super) struct Call {
     pub(super) tenant: TenantId,
     /// The request, for the runs that it starts.
     pub(super) origin: Option<RequestOrigin>,
+    /// The address from which the request comes.
+    pub(super) peer: Option<Peer>,
     caller: Caller,
     /// The session of the console, if its cookie stands for the key.
     session: Option<Arc<ConsoleSession>>,
@@ -239,6 +242,7 @@ pub(super) async fn require_scope(
         api,
         tenant: caller.tenant(),
         origin: request.extensions().get::<RequestOrigin>().cloned(),
+        peer: request.extensions().get::<Peer>().copied(),
         caller,
         session,
     };

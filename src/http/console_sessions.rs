@@ -13,6 +13,7 @@ use secrecy::SecretString;
 use super::lookups::LookUps;
 use super::problem::Problem;
 use crate::api_key;
+use store::audit::Requester;
 use store::console_sessions::ConsoleSession;
 use store::keys::ApiKeyRecord;
 use store::{Store, StoreError};
@@ -48,8 +49,9 @@ impl ConsoleSessions {
     pub(super) async fn begin(
         &self,
         key: &ApiKeyRecord,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<(ConsoleSession, SecretString), Problem> {
+        let now = by.at;
         let made = api_key::generate_session();
         let (secret, secret_hash) = made.map_err(|error| Problem::internal(error.to_string()))?;
         let session = ConsoleSession {
@@ -60,7 +62,7 @@ impl ConsoleSessions {
             created_at: now,
             expires_at: expiry(now, now),
         };
-        self.store.console_session_insert(&session, MAX_PER_KEY).await?;
+        self.store.console_session_insert(&session, MAX_PER_KEY, by).await?;
         Ok((session, secret))
     }
 
@@ -91,9 +93,9 @@ impl ConsoleSessions {
     }
 
     /// Ends a session. Other replicas may accept it for some seconds more.
-    pub(super) async fn end(&self, secret_hash: Hash) -> Result<(), StoreError> {
-        self.store.console_session_delete(secret_hash).await?;
-        self.found.remove(secret_hash);
+    pub(super) async fn end(&self, session: &ConsoleSession, by: &Requester) -> Result<(), StoreError> {
+        self.store.console_session_delete(session, by).await?;
+        self.found.remove(session.secret_hash);
         Ok(())
     }
 }

@@ -72,7 +72,8 @@ pub(super) async fn redeliver(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let redelivered = run::redeliver(&call.api.runs, &call.tenant, delivery_id, key.as_ref()).await?;
+    let by = call.requester();
+    let redelivered = run::redeliver(&call.api.runs, &call.tenant, delivery_id, key.as_ref(), &by).await?;
     let Redelivered {
         mut delivery,
         is_replay,

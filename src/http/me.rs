@@ -24,8 +24,8 @@ pub(super) struct Caller {
     /// Whether requests need credentials. They do once a first API key was made, or with an
     /// identity provider or names of client certificates in the configuration.
     requires_key: bool,
-    /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`. The scope `admin`
-    /// includes those before it.
+    /// What the caller may do: `runs:write`, `sessions:read`, `admin`, `metrics`, `audit`. The
+    /// scope `admin` includes all but `metrics`.
     #[schema(value_type = Vec<String>)]
     scopes: Vec<&'static str>,
     /// The API key; null for a token and for a client certificate, and as long as requests need no

@@ -182,6 +182,10 @@ pub(super) struct MessageIndex(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StepIndex(pub(super) u64);
 
+/// The number of an entry of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EntryNumber(pub(super) u64);
+
 macro_rules! id_keys {
     ($($id:ty = $kind:literal),+) => {$(
         impl CursorKey for $id {
@@ -215,6 +219,18 @@ impl CursorKey for MessageIndex {
 
 impl CursorKey for StepIndex {
     const KIND: char = 'n';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_be_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        read_index(bytes).map(Self)
+    }
+}
+
+impl CursorKey for EntryNumber {
+    const KIND: char = 'e';
 
     fn to_bytes(&self) -> Vec<u8> {
         self.0.to_be_bytes().to_vec()

@@ -42,7 +42,7 @@ use super::revocations::Revocations;
 use super::state::Api;
 use super::tls::Tls;
 use super::{
-    ag_ui, agents, ai_sdk, approvals, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
+    ag_ui, agents, ai_sdk, approvals, audit, changes, console, deliveries, guides, health, langgraph, mcp, me, metrics,
     openai, resource_metadata, runs, service, sessions, spending, threads,
 };
 use crate::run::RunContext;
@@ -93,6 +93,7 @@ pub fn interface(
         .merge(scoped(writing()))
         .merge(scoped(counted(administration())))
         .merge(scoped(counted(measuring())))
+        .merge(scoped(counted(auditing())))
         .merge(open().routes)
         .merge(logins().routes)
         .route_layer(timed)
@@ -371,6 +372,8 @@ parts! {
         agents::reload_agents;
 
     measuring(Some(Scope::Metrics)): metrics::get_metrics;
+
+    auditing(Some(Scope::Audit)): audit::list_acts;
 
     /// Routes for every caller that has a valid key.
     identified(None): me::get_me;

@@ -17,6 +17,7 @@ use super::codes::ProblemCode;
 use super::http1::{self, RESERVE_HEADER_TIMEOUT};
 use super::http2::{self, StreamTasks};
 use super::pace::PacedStream;
+use super::peer::Peer;
 use super::problem::Problem;
 use super::router::Interface;
 use super::tls::{Opened, Tls, is_http2};
@@ -104,6 +105,7 @@ impl Server {
             router: self.interface.router.clone(),
             api: Arc::clone(&self.interface.api),
             is_reserved: slot.is_none(),
+            peer: stream.peer_addr().ok().map(|address| Peer(address.ip().to_canonical())),
             caller: None,
             requests: Arc::clone(&self.requests),
             shutdown: self.shutdown.clone(),

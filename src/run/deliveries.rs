@@ -4,6 +4,7 @@ use super::context::{RunContext, stored_key};
 use super::refusal::Refusal;
 use super::request::RequestKey;
 use agent::record::DeliveryRecord;
+use store::audit::Requester;
 use store::outbox::Restarted;
 use values::ids::DeliveryId;
 use values::tenant::TenantId;
@@ -24,10 +25,11 @@ pub async fn redeliver(
     tenant: &TenantId,
     delivery_id: DeliveryId,
     key: Option<&RequestKey>,
+    by: &Requester,
 ) -> Result<Option<Redelivered>, Refusal> {
-    let (store, now) = (&ctx.store, ctx.clock.now());
+    let store = &ctx.store;
     let claim = key.map(|key| stored_key(ctx, key));
-    let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), now).await?;
+    let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), by).await?;
     let (delivery, is_replay) = match restarted {
         Restarted::Now(delivery) => {
             ctx.outbox.notify_one();

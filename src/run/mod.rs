@@ -65,6 +65,7 @@ pub mod import;
 mod new_thread;
 mod offered;
 pub mod process;
+pub mod reloads;
 mod remove;
 mod rewrite;
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::context::RunContext;
+use store::audit::Requester;
 use store::retention::SessionRemoval;
 use store::{StoreError, Unavailability};
 use values::ids::{RunId, SessionId};
@@ -34,6 +35,7 @@ pub async fn remove_session(
     tenant: &TenantId,
     session_id: SessionId,
     descendants: bool,
+    by: Requester,
 ) -> Result<Removal, StoreError> {
     // Reads live runs after the wait for the turn, which may take long.
     let turn = ctx.sessions.removal_turn(tenant).await;
@@ -47,7 +49,7 @@ pub async fn remove_session(
     let (sessions, owner) = (Arc::clone(&ctx.sessions), tenant.clone());
     // Runs in a separate task that no caller can cancel. So the turn lasts as long as the
     // transaction.
-    let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
+    let work = async move { sessions.remove(turn, &owner, session_id, descendants, &by).await };
     let removing = ctx.process.tasks.cancellation.clone().run_until_cancelled_owned(work);
     let removed = ctx.process.tasks.runs.spawn(removing).await;
     let removed = removed.map_err(|error| StoreError::Failed {

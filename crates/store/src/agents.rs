@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::audit::Requester;
 use super::error::StoreError;
 use agent::definition::AgentDefinition;
 use values::clock::Timestamp;
@@ -20,7 +21,7 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
         &self,
         tenant: &TenantId,
         definition: &AgentDefinition,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<AgentRecord, StoreError>;
 
     /// Stores a version without making it current, for agents of configuration files. Idempotent.
@@ -44,7 +45,7 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
     ) -> Result<AgentList, StoreError>;
 
     /// Deletes the name; its versions stay readable. Returns whether it existed.
-    async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError>;
+    async fn agent_delete(&self, tenant: &TenantId, name: &str, by: &Requester) -> Result<bool, StoreError>;
 }
 
 /// A page of a list of agents or of versions.

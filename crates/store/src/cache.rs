@@ -10,6 +10,7 @@ use std::time::Duration;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
+use super::audit::Requester;
 use super::error::{CommitError, StoreError};
 use super::new_commit::commit_weight;
 use super::retention::SessionRemoval;
@@ -242,9 +243,9 @@ impl Sessions {
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
+        by: &Requester,
     ) -> Result<SessionRemoval, StoreError> {
-        let now = self.clock.now();
-        let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
+        let removed = self.store.session_remove(tenant, session_id, descendants, by).await;
         // A removal of several sessions may fail after it has removed some of them.
         self.removals_of(tenant).fetch_add(1, Ordering::SeqCst);
         drop(turn);

@@ -5,6 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::audit::Requester;
 use super::error::StoreError;
 use values::clock::Timestamp;
 use values::ids::ApiKeyId;
@@ -32,7 +33,12 @@ pub struct ConsoleSession {
 #[async_trait]
 pub trait ConsoleSessionStore: Send + Sync + fmt::Debug {
     /// Stores a session. Removes the oldest sessions of its key beyond the newest `limit`.
-    async fn console_session_insert(&self, session: &ConsoleSession, limit: u32) -> Result<(), StoreError>;
+    async fn console_session_insert(
+        &self,
+        session: &ConsoleSession,
+        limit: u32,
+        by: &Requester,
+    ) -> Result<(), StoreError>;
 
     /// Finds the session, expired or not, whose secret has this hash. There is none without the row
     /// of its key, which a revoked key still has.
@@ -42,5 +48,5 @@ pub trait ConsoleSessionStore: Send + Sync + fmt::Debug {
     async fn console_session_extend(&self, secret_hash: Hash, expires_at: Timestamp) -> Result<(), StoreError>;
 
     /// Deletes a session, if it exists.
-    async fn console_session_delete(&self, secret_hash: Hash) -> Result<(), StoreError>;
+    async fn console_session_delete(&self, session: &ConsoleSession, by: &Requester) -> Result<(), StoreError>;
 }

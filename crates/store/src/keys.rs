@@ -6,6 +6,7 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::audit::Requester;
 use super::error::StoreError;
 use values::clock::Timestamp;
 use values::ids::ApiKeyId;
@@ -28,11 +29,20 @@ pub enum Scope {
     /// Read the metrics of the whole service.
     #[serde(rename = "metrics")]
     Metrics,
+    /// Read the audit log of the tenant.
+    #[serde(rename = "audit")]
+    Audit,
 }
 
 impl Scope {
     /// All scopes.
-    pub const ALL: [Self; 4] = [Self::RunsWrite, Self::SessionsRead, Self::Admin, Self::Metrics];
+    pub const ALL: [Self; 5] = [
+        Self::RunsWrite,
+        Self::SessionsRead,
+        Self::Admin,
+        Self::Metrics,
+        Self::Audit,
+    ];
 
     /// Returns the name.
     pub fn as_str(self) -> &'static str {
@@ -41,6 +51,7 @@ impl Scope {
             Self::SessionsRead => "sessions:read",
             Self::Admin => "admin",
             Self::Metrics => "metrics",
+            Self::Audit => "audit",
         }
     }
 
@@ -62,7 +73,7 @@ impl FromStr for Scope {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
-        known.ok_or_else(|| format!("{text:?} is none of runs:write, sessions:read, admin, metrics"))
+        known.ok_or_else(|| format!("{text:?} is none of runs:write, sessions:read, admin, metrics, audit"))
     }
 }
 
@@ -91,7 +102,7 @@ pub struct ApiKeyRecord {
 #[async_trait]
 pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Stores a key.
-    async fn key_insert(&self, key: &ApiKeyRecord) -> Result<(), StoreError>;
+    async fn key_insert(&self, key: &ApiKeyRecord, by: &Requester) -> Result<(), StoreError>;
 
     /// Finds the key, revoked or not, whose secret has this hash.
     async fn key_lookup(&self, secret_hash: Hash) -> Result<Option<ApiKeyRecord>, StoreError>;
@@ -100,7 +111,7 @@ pub trait KeyStore: Send + Sync + fmt::Debug {
     async fn key_list(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
     /// Revokes a key. Returns whether there was one in force.
-    async fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> Result<bool, StoreError>;
+    async fn key_revoke(&self, key_id: ApiKeyId, by: &Requester) -> Result<bool, StoreError>;
 
     /// Returns whether any key exists, revoked or not. Once one exists, requests need a key.
     async fn key_exists(&self) -> Result<bool, StoreError>;

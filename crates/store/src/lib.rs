@@ -16,6 +16,7 @@
 //! | what each engine does its own way: connect, migrate, commit, accept and lease runs, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
 pub mod agents;
+pub mod audit;
 pub mod commands;
 pub mod console_sessions;
 pub mod contents;
@@ -26,6 +27,7 @@ mod outage;
 pub mod outbox;
 mod query;
 pub mod queue;
+pub mod restore;
 pub mod retention;
 pub mod runs;
 pub mod sessions;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::audit::Requester;
 use super::error::StoreError;
 use super::query::Page;
 use super::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
@@ -111,6 +112,6 @@ pub trait OutboxStore: Send + Sync + fmt::Debug {
         tenant: &TenantId,
         delivery_id: DeliveryId,
         key: Option<&IdempotencyKey>,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<Restarted, StoreError>;
 }

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
+use super::audit::Requester;
 use super::error::StoreError;
 use values::clock::Timestamp;
 use values::ids::SessionId;
@@ -188,12 +189,13 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<SessionRemoval, StoreError>;
 
     /// Removes rows of a tenant from all tables, up to `limit` of each, and returns how many. The
-    /// tenant has no rows left when it returns 0.
-    async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError>;
+    /// tenant has no rows left when it returns 0. With a requester, the first removed rows are
+    /// recorded in the audit log as an act.
+    async fn tenant_remove(&self, tenant: &TenantId, limit: u32, by: Option<&Requester>) -> Result<u64, StoreError>;
 }
 
 impl Ancestor {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use super::audit::Requester;
 use super::error::StoreError;
 use values::clock::Timestamp;
 
@@ -23,7 +24,12 @@ pub struct TokenRevocation {
 pub trait TokenRevocationStore: Send + Sync + fmt::Debug {
     /// Stores a revocation. The later of two for the same subject stays. Removes revocations of
     /// tokens that were issued before `expired`, none of which is valid any more.
-    async fn token_revocation_put(&self, revocation: &TokenRevocation, expired: Timestamp) -> Result<(), StoreError>;
+    async fn token_revocation_put(
+        &self,
+        revocation: &TokenRevocation,
+        expired: Timestamp,
+        by: &Requester,
+    ) -> Result<(), StoreError>;
 
     /// Lists all revocations, by issuer and subject.
     async fn token_revocation_list(&self) -> Result<Vec<TokenRevocation>, StoreError>;

@@ -7,6 +7,7 @@ use std::fmt;
 use async_trait::async_trait;
 
 use super::agents::AgentStore;
+use super::audit::AuditStore;
 use super::commands::CommandStore;
 use super::console_sessions::ConsoleSessionStore;
 use super::contents::ContentStore;
@@ -15,6 +16,7 @@ use super::keys::KeyStore;
 use super::observer::Connections;
 use super::outbox::OutboxStore;
 use super::queue::{AcceptanceStore, LeaseStore, MessageStore, ProgressStore};
+use super::restore::RestoreStore;
 use super::retention::RetentionStore;
 use super::runs::{RunReader, RunWriter};
 use super::sessions::{SessionReader, SessionWriter};
@@ -36,12 +38,14 @@ pub trait Store:
     + SpendStore
     + OutboxStore
     + RetentionStore
+    + RestoreStore
     + CommandStore
     + ContentStore
     + AgentStore
     + KeyStore
     + ConsoleSessionStore
     + TokenRevocationStore
+    + AuditStore
     + StoreHealth
 {
 }
@@ -59,12 +63,14 @@ impl<T> Store for T where
         + SpendStore
         + OutboxStore
         + RetentionStore
+        + RestoreStore
         + CommandStore
         + ContentStore
         + AgentStore
         + KeyStore
         + ConsoleSessionStore
         + TokenRevocationStore
+        + AuditStore
         + StoreHealth
 {
 }
@@ -85,7 +91,8 @@ pub trait StoreHealth: Send + Sync + fmt::Debug {
     async fn health_check(&self) -> Result<(), StoreError>;
 
     /// Checks that the database takes writes, with a small one. A standby of PostgreSQL may refuse
-    /// it if it did so when the store was opened, since the process then serves readers only.
+    /// it if it did so when the store was opened, since the process then serves readers only. It
+    /// may not once it was promoted.
     async fn write_check(&self) -> Result<(), StoreError>;
 
     /// Waits for open operations and closes all connections.

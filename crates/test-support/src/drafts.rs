@@ -6,6 +6,7 @@ use agent::definition::Durability;
 use agent::record::{Creator, RunMode, RunRecord, RunStatus, RunSummary, StepRecord, TokenCreator};
 use agent::state::{AgentStepType, ErrorList, FinishReason, ModelRequestTrace, StopReason};
 use serde_json::json;
+use store::audit::{Actor, Requester};
 use store::runs::RunEnd;
 use store::sessions::{Commit, ConflictPolicy};
 use values::clock::{Clock as _, SystemClock, Timestamp};
@@ -22,6 +23,21 @@ pub fn tenant(name: &str) -> TenantId {
 
 pub fn now() -> Timestamp {
     SystemClock.now()
+}
+
+/// Somebody who asks for an administrative act now.
+pub fn requester() -> Requester {
+    requester_at(now())
+}
+
+/// Somebody who asks for an administrative act at a time.
+pub fn requester_at(at: Timestamp) -> Requester {
+    Requester {
+        actor: Actor::Anonymous,
+        at,
+        request_id: None,
+        address: None,
+    }
 }
 
 pub fn session_id() -> SessionId {

@@ -8,6 +8,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::output::print_note;
+use crate::cli::requester::requester;
 use crate::run::agents::AgentDirectory;
 use agent::definition::AgentDefinition;
 use store::Store;
@@ -90,7 +91,10 @@ impl PortableAgent {
         let note = match agents.lookup(tenant, &name).await? {
             Some(here) if here.version == version => return Ok(()),
             Some(_) => format!("the agent {name} stays as it is here, which differs from the file"),
-            None => match agents.put(tenant, AgentDefinition::clone(&self.definition)).await {
+            None => match agents
+                .put(tenant, AgentDefinition::clone(&self.definition), &requester())
+                .await
+            {
                 Ok(_) => format!("the agent {name} is new"),
                 Err(refusal) => format!("the agent {name} can't be used here: {}", with_causes(&refusal)),
             },

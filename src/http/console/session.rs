@@ -21,8 +21,10 @@ use crate::http::json_body::{check_media_type, decode_body, read_open_body};
 use crate::http::parameters::{NoParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::problem_groups::CONSOLE_PROBLEMS;
+use crate::http::requester::holder;
 use crate::http::state::Api;
 use crate::http::tenant_limits::limit_rate;
+use store::audit::Requester;
 use store::keys::ApiKeyRecord;
 use values::clock::Timestamp;
 
@@ -123,18 +125,26 @@ pub(in crate::http) async fn log_in(
     check_own_page(request.method(), request.headers())?;
     let transport = Transport::of_login(request.headers())?;
     let headers = request.headers().clone();
+    let extensions = request.extensions().clone();
     check_media_type(&headers)?;
     let (bytes, _room) = read_open_body(request, &api, MAX_BODY).await?.into_parts();
     let LogIn { key } = decode_body(&bytes, &api.limits)?;
     query.finish()?;
     let key = api.keys.key_with_secret(key.expose_secret()).await?;
     let key = key.ok_or_else(unknown_key)?;
-    let beginning = async { begin(&api, &key, transport, &headers).await.into_response() };
+    let by = holder(&api, &key, &extensions);
+    let beginning = async { begin(&api, &key, &by, transport, &headers).await.into_response() };
     Ok(limit_rate(&api, &key.tenant, false, beginning).await)
 }
 
-async fn begin(api: &Api, key: &ApiKeyRecord, transport: Transport, headers: &HeaderMap) -> Result<Response, Problem> {
-    let (session, secret) = api.console_sessions.begin(key, api.runs.clock.now()).await?;
+async fn begin(
+    api: &Api,
+    key: &ApiKeyRecord,
+    by: &Requester,
+    transport: Transport,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let (session, secret) = api.console_sessions.begin(key, by).await?;
     let cookie = transport.set_cookie(headers, secret.expose_secret(), MAX_AGE.as_secs());
     let response = ConsoleSession::active(session.expires_at).into_response();
     Ok(([(header::SET_COOKIE, cookie)], response).into_response())
@@ -149,15 +159,16 @@ async fn begin(api: &Api, key: &ApiKeyRecord, transport: Transport, headers: &He
 pub(in crate::http) async fn log_out(
     State(api): State<Arc<Api>>,
     _: NoParameters,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
     api.console()?;
-    if let Some((session, _)) = console_login(&api, &method, &headers).await? {
-        api.console_sessions.end(session.secret_hash).await?;
+    let headers = request.headers();
+    if let Some((session, key)) = console_login(&api, request.method(), headers).await? {
+        let by = holder(&api, &key, request.extensions());
+        api.console_sessions.end(&session, &by).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    for cookie in forget(&headers) {
+    for cookie in forget(headers) {
         let cookie = HeaderValue::try_from(cookie).map_err(Problem::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

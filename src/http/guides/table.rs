@@ -46,7 +46,7 @@ groups! {
     "Use": "approvals.md" "subagents.md" "hooks.md" "webhook-hook.md" "webhooks.md" "budgets.md" "compaction.md"
         "openai.md" "ai-sdk.md" "ag-ui.md" "langgraph.md"
         "mcp-server.md";
-    "Operate": "install.md" "kubernetes.md" "configuration.md" "operations.md" "spending.md" "tokens.md" "metrics.md" "traces.md" "commands.md" "deployment.md" "scaling.md" "benchmarks.md";
+    "Operate": "install.md" "kubernetes.md" "configuration.md" "operations.md" "spending.md" "tokens.md" "audit.md" "metrics.md" "traces.md" "commands.md" "deployment.md" "scaling.md" "benchmarks.md";
     "Reference": "api.md" "events.md" "problems.md" "guarantees.md";
 }
 

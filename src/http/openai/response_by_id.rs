@@ -124,7 +124,7 @@ pub(in crate::http) async fn delete_response(call: Call, path: PathParameters) -
     let run_id = response_in(&path)?;
     let id = response_id(run_id);
     let run = stored_run(&call, run_id).await?.ok_or_else(|| no_response(&id))?;
-    Box::pin(hide_run(&call.api.runs, &call.tenant, run.summary)).await?;
+    Box::pin(hide_run(&call.api.runs, &call.tenant, run.summary, call.requester())).await?;
     json_with_room(&call, DeletedObject::new("response", id), 0).await
 }
 

@@ -30,7 +30,8 @@ pub(in crate::http) async fn delete_session(
         call.check_scope(Scope::Admin)?;
     }
     let session_id = path.id("session_id")?;
-    let problem = match remove_session(&call.api.runs, &call.tenant, session_id, descendants).await? {
+    let by = call.requester();
+    let problem = match remove_session(&call.api.runs, &call.tenant, session_id, descendants, by).await? {
         Removal::Removed => return Ok(StatusCode::NO_CONTENT),
         Removal::NotFound => return found(&call, session_id, None).await,
         Removal::HasDescendants => Problem::new(

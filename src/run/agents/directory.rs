@@ -17,6 +17,7 @@ use crate::run::refusal::{AgentFilesError, Refusal, UnusableAgent};
 use agent::definition::AgentDefinition;
 use agent::ports::{ModelLookupError, RunWebhook};
 use store::agents::{AgentList, AgentPage, AgentRecord};
+use store::audit::Requester;
 use store::{Store, StoreError};
 use tasks::off_thread::off_thread;
 use values::clock::Clock;
@@ -51,7 +52,7 @@ pub trait AgentSource: fmt::Debug + Send + Sync {
 }
 
 /// The agents of configuration files by name.
-type Configured = BTreeMap<String, AgentRecord>;
+pub type Configured = BTreeMap<String, AgentRecord>;
 
 /// Finds and stores agents.
 #[derive(Debug)]
@@ -244,7 +245,12 @@ impl AgentDirectory {
     }
 
     /// Makes the definition the current version of its name.
-    pub async fn put(&self, tenant: &TenantId, definition: AgentDefinition) -> Result<AgentRecord, Refusal> {
+    pub async fn put(
+        &self,
+        tenant: &TenantId,
+        definition: AgentDefinition,
+        by: &Requester,
+    ) -> Result<AgentRecord, Refusal> {
         let (checks, owner) = (Arc::clone(&self.checks), tenant.clone());
         let (definition, checked) = off_thread(tenant, move || {
             let checked = checks.check_of_tenant(&definition, &owner);
@@ -252,14 +258,14 @@ impl AgentDirectory {
         })
         .await;
         checked?;
-        let record = self.store.agent_put(tenant, &definition, self.clock.now()).await?;
+        let record = self.store.agent_put(tenant, &definition, by).await?;
         self.forget(tenant, definition.name);
         Ok(record)
     }
 
     /// Deletes the name. Returns whether it existed.
-    pub async fn delete(&self, tenant: &TenantId, name: &str) -> Result<bool, Refusal> {
-        let deleted = self.store.agent_delete(tenant, name).await?;
+    pub async fn delete(&self, tenant: &TenantId, name: &str, by: &Requester) -> Result<bool, Refusal> {
+        let deleted = self.store.agent_delete(tenant, name, by).await?;
         self.forget(tenant, name.to_owned());
         if !deleted && self.configured().contains_key(name) {
             return Err(Refusal::AgentIsConfigured { name: name.to_owned() });

@@ -5,4 +5,4 @@ mod directory;
 mod checks;
 
 pub use self::checks::{AgentChecks, ConfiguredAgent};
-pub use self::directory::{AgentDirectory, AgentSource};
+pub use self::directory::{AgentDirectory, AgentSource, Configured};

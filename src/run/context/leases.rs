@@ -72,6 +72,11 @@ impl Leases {
         done.unwrap_or_else(|elapsed| Err(StoreError::late(operation, elapsed)))
     }
 
+    /// Names this process as an owner of leases.
+    pub(in crate::run) fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
     /// Sets the clock to the database's time.
     pub(in crate::run) async fn set_clock(&self, store: &dyn Store) -> Result<(), StoreError> {
         self.clock.adjust(store).await

@@ -50,7 +50,7 @@ async fn without_any_key_the_caller_has_all_scopes() {
         "runs": runs, "light_runs": null, "queued_runs": null, "readers": null, "max_stored_file_bytes": null,
         "requests_per_second": 50, "request_burst": 50,
     });
-    let scopes = json!(["runs:write", "sessions:read", "admin", "metrics"]);
+    let scopes = json!(["runs:write", "sessions:read", "admin", "metrics", "audit"]);
     assert_eq!(
         me,
         json!({"tenant": "default", "requires_key": false, "scopes": scopes, "key": null, "token": null, "limits": limits})
@@ -66,7 +66,10 @@ async fn a_key_learns_its_tenant_its_scopes_and_its_limits(service: &Service) {
         (&[][..], json!([])),
         (&[Scope::RunsWrite], json!(["runs:write"])),
         (&[Scope::SessionsRead], json!(["sessions:read"])),
-        (&[Scope::Admin], json!(["runs:write", "sessions:read", "admin"])),
+        (
+            &[Scope::Admin],
+            json!(["runs:write", "sessions:read", "admin", "audit"]),
+        ),
     ] {
         let limits: RunLimits = serde_json::from_value(json!({"max_cost": 0.5, "agents": ["demo"]})).unwrap();
         let (key_id, secret) = service.make_key_with("acme", scopes, limits).await;

@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use store::keys::Scope;
+use test_support::drafts::requester_at;
 use test_support::wait::until;
 use values::clock::Clock as _;
 
@@ -219,7 +220,7 @@ async fn a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon(service:
             .app
             .runs
             .store
-            .key_revoke(key_id, service.clock.now())
+            .key_revoke(key_id, &requester_at(service.clock.now()))
             .await
             .unwrap()
     );

@@ -3,6 +3,7 @@
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use store::keys::Scope;
+use test_support::drafts::requester_at;
 use tokio::time::timeout;
 use values::clock::Clock as _;
 
@@ -59,7 +60,12 @@ async fn streams_end_with_their_key_and_their_runs_go_on(service: &Service) {
     service.gate.until_waiting(3).await;
 
     let store = &service.app.runs.store;
-    assert!(store.key_revoke(key_id, service.clock.now()).await.unwrap());
+    assert!(
+        store
+            .key_revoke(key_id, &requester_at(service.clock.now()))
+            .await
+            .unwrap()
+    );
     let dropped = json!({"type": "stream.dropped", "data": {"reason": REASON}});
     assert_eq!(changes.last().await, dropped);
     for stream in [run, events] {

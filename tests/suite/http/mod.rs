@@ -31,6 +31,7 @@ mod about;
 mod ag_ui;
 mod agents;
 mod ai_sdk;
+mod audit;
 mod auth;
 mod changes;
 mod codes;

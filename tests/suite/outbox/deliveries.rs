@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent::record::{DeliveryRecord, DeliveryStatus};
 use chrono::TimeDelta;
 use store::outbox::Restarted;
+use test_support::drafts::requester_at;
 use test_support::ports::RefusingAddress;
 use tools::webhooks::SenderSettings;
 use values::clock::Clock as _;
@@ -145,7 +146,10 @@ async fn a_dead_message_that_is_restarted_starts_over() {
     outbox.clock.advance(TimeDelta::days(1));
     let tenant: TenantId = "acme".parse().unwrap();
     let now = outbox.clock.now();
-    let restarted = outbox.store.delivery_restart(&tenant, id, None, now).await;
+    let restarted = outbox
+        .store
+        .delivery_restart(&tenant, id, None, &requester_at(now))
+        .await;
     assert!(matches!(restarted.unwrap(), Restarted::Now(_)));
     outbox.wake();
     let delivered = outbox.until_attempted(id, 1).await;

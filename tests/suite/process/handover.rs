@@ -22,6 +22,7 @@ on_every_store!(
     a_worker_that_shuts_down_hands_its_runs_over,
     a_run_between_two_steps_is_handed_over_before_the_grace_ends,
     runs_of_a_killed_worker_are_taken_over,
+    runs_of_a_restored_store_continue_at_once,
     a_run_that_is_cancelled_after_a_handover_retains_its_usage,
     short_runs_finish_and_light_runs_are_cancelled,
 );
@@ -165,6 +166,24 @@ const COMPLETION_TOKENS: i64 = 15;
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
 /// The time that a busy machine may take beyond the times of the test.
 const LATER: TimeDelta = TimeDelta::seconds(30);
+
+async fn runs_of_a_restored_store_continue_at_once(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = model(&gate).await;
+    let home = home(&database, &mock, "200ms");
+    let before = start(&home, &[]).await;
+    let run = before.begin("session", "wait").await;
+    gate.until_waiting(1).await;
+    before.kill();
+    gate.until_waiting(0).await;
+    let printed = home.succeed(&["after-restore"]).await;
+    assert!(printed.starts_with("runs that continue: 1\n"), "{printed}");
+    gate.open(1);
+    // Its lease would have lasted for ten minutes more.
+    let after = start(&home, &[]).await;
+    assert_members!(after.ended(&run).await, {"status": "completed", "attempts": 2});
+    after.stop().await;
+}
 
 async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     let gate = Gate::new();

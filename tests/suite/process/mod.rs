@@ -4,14 +4,16 @@
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`,
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
-//! `tokens` in `tokens`, `gc` and `tenants` in `retention`, `check-config` in `configuration`,
-//! `healthcheck` and `openapi` in `start`, `completions` in `remote_commands`. `remote_commands`
-//! and `remote_runs` have the commands that ask a service, `terminal` what is shown on a terminal
-//! alone. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
-//! `coding_agent` runs `examples/coding-agent`, `console` the checks of `tests/console`.
-//! `copy_sessions` and `packages` run what is in `scripts`. `tls` and `tls_frames` have a service
-//! that speaks TLS.
+//! `tokens` in `tokens`, `audit` in `audit`, `after-restore` in `handover`, `gc` and `tenants` in
+//! `retention`, `check-config` in `configuration`, `healthcheck` and `openapi` in `start`,
+//! `completions` in `remote_commands`. `remote_commands` and `remote_runs` have the commands that
+//! ask a service, `terminal` what is shown on a terminal alone. `sandbox`, `command_workers` and
+//! `worker_network` have the commands of agents. `coding_agent` runs `examples/coding-agent`,
+//! `console` the checks of `tests/console`. `copy_sessions` and `packages` run what is in
+//! `scripts`. `tls` and `tls_frames` have a service that speaks TLS, `failover` has a PostgreSQL
+//! server with a standby.
 
+mod audit;
 mod binary;
 mod browser;
 mod service;
@@ -29,6 +31,8 @@ mod console;
 mod copy_sessions;
 mod crash;
 mod faces;
+#[cfg(target_os = "linux")]
+mod failover;
 mod frozen;
 #[cfg(target_os = "linux")]
 mod full_disk;

@@ -15,6 +15,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use store::keys::{ApiKeyRecord, Scope};
 use test_support::clock::MovableClock;
+use test_support::drafts::requester;
 use test_support::fake_tool::FakeTool;
 use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -214,7 +215,7 @@ impl TestApp {
             created_at: self.clock.now(),
             revoked_at: None,
         };
-        self.app.runs.store.key_insert(&key).await.unwrap();
+        self.app.runs.store.key_insert(&key, &requester()).await.unwrap();
         (key_id, secret.expose_secret().to_owned())
     }
 

@@ -17,6 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("command_queue", &[]),
     ("outbox", &["metrics"]),
     ("retention", &[]),
+    ("audit", &[]),
     ("run", &["metrics", "spans"]),
     ("api_key", &[]),
     ("tokens", &[]),
@@ -49,6 +50,7 @@ const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tokio-rustls", &[".", "crates/net"]),
     ("utoipa-axum", &["."]),
     ("utoipa-swagger-ui", &["."]),
+    ("whoami", &["."]),
     ("x509-parser", &["."]),
 ];
 

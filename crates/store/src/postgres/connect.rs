@@ -4,6 +4,7 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -116,7 +117,7 @@ impl PostgresStore {
         Ok(Self {
             wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), listen_options)),
             pool,
-            is_standby,
+            is_standby: AtomicBool::new(is_standby),
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,

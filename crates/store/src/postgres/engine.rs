@@ -28,8 +28,8 @@ use crate::new_progress::NewProgress;
 use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, CommitOutcome, Connection, Decided, Ended, Engine, EngineRow, NewReservation, Refusal, Statement, Tally,
-    due_in_pair, first_threads, newest_of_tree, oldest_of_tree, segment_condition,
+    Attempt, CommitOutcome, Connection, Decided, Ended, Engine, EngineRow, NewReservation, Refusal, RemovalAct,
+    Statement, Tally, due_in_pair, first_threads, newest_of_tree, oldest_of_tree, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -129,10 +129,10 @@ impl Engine for PostgresStore {
         Ok(rows.into_iter().map(EngineRow::Postgres).collect())
     }
 
-    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
+    async fn remove(&self, statements: Vec<Statement<'_>>, act: Option<RemovalAct>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
-        let removing = self.tasks.spawn(removal::remove(self.pool.clone(), queries));
+        let removing = self.tasks.spawn(removal::remove(self.pool.clone(), queries, act));
         let removed = removing.await.map_err(StoreError::failed(operation))?;
         removed.map_err(store_error(operation))
     }

@@ -29,6 +29,7 @@ mod wake_ups;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use sqlx::PgPool;
@@ -51,8 +52,8 @@ use values::tenant::TenantId;
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
-    /// Whether the database took no writes when the store was opened.
-    is_standby: bool,
+    /// Whether the database took no writes when the store was opened, and none since then.
+    is_standby: AtomicBool,
     /// Limits the connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
@@ -97,10 +98,16 @@ impl StoreHealth for PostgresStore {
             })
         });
         match checked.await {
-            Err(StoreError::Unavailable { reason, .. }) if self.is_standby && reason == Unavailability::ReadOnly => {
+            Err(StoreError::Unavailable {
+                reason: Unavailability::ReadOnly,
+                ..
+            }) if self.is_standby.load(Ordering::Relaxed) => Ok(()),
+            Ok(()) => {
+                // A promoted standby is a database like any other.
+                self.is_standby.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            checked => checked,
+            Err(error) => Err(error),
         }
     }
 

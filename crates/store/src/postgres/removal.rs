@@ -14,7 +14,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Transaction};
 
 use super::timeouts::in_time;
-use crate::sql::{EngineRow, Tally};
+use crate::sql::{Connection, EngineRow, RemovalAct, Tally, record};
 
 /// Waits for the turn of a removal. On all replicas together, one removal runs at a time. Each
 /// locks many rows in the order of its plan, so two at a time could deadlock.
@@ -30,9 +30,10 @@ const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_co
 pub(super) async fn remove(
     pool: PgPool,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
+    act: Option<RemovalAct>,
 ) -> Result<Vec<Tally>, sqlx::Error> {
     let transaction = in_time(begin(&pool)).await?;
-    in_time(run(transaction, queries)).await
+    in_time(run(transaction, queries, act)).await
 }
 
 async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
@@ -45,14 +46,22 @@ async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Er
 async fn run(
     mut transaction: Transaction<'static, Postgres>,
     queries: Vec<Query<'static, Postgres, PgArguments>>,
+    act: Option<RemovalAct>,
 ) -> Result<Vec<Tally>, sqlx::Error> {
+    if let Some(removal) = &act {
+        record(&mut Connection::Postgres(&mut transaction), &removal.act).await?;
+    }
     let mut tallies = Vec::with_capacity(queries.len());
     for query in queries {
         let rows = query.fetch_all(&mut *transaction).await?;
         let rows: Vec<_> = rows.into_iter().map(EngineRow::Postgres).collect();
         tallies.push(Tally::of(&rows)?);
     }
-    transaction.commit().await?;
+    if act.is_none_or(|act| act.is_done(&tallies)) {
+        transaction.commit().await?;
+    } else {
+        transaction.rollback().await?;
+    }
     Ok(tallies)
 }
 

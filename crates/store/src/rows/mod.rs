@@ -4,6 +4,7 @@
 //! Each column of a table is declared once; see `table.rs`.
 
 mod agent;
+mod audit;
 mod command;
 mod console_session;
 mod content;
@@ -28,6 +29,7 @@ mod usage;
 mod value;
 
 pub(crate) use self::agent::AgentRow;
+pub(crate) use self::audit::{AuditChainRow, AuditEntryRow, AuditHeadRow};
 pub(crate) use self::command::{CommandProgressRow, OutputPieceRow, RenewedCommandRow, TakenCommandRow};
 pub(crate) use self::console_session::ConsoleSessionRow;
 pub(crate) use self::content::{ContentRow, NewContentRow, ObjectRow, RenewedContentRow, is_node};

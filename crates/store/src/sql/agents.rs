@@ -1,17 +1,19 @@
 //! Definitions of agents.
 
 use async_trait::async_trait;
+use serde_json::json;
 
-use super::connection::Ended;
+use super::audit::LockedChain;
+use super::connection::{Connection, Ended};
 use super::engine::Engine;
 use super::statement::Statement;
 use crate::agents::{AgentList, AgentPage, AgentRecord, AgentStore};
+use crate::audit::{Act, AuditAction, Requester};
 use crate::codec::encode_definition;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::rows::{AgentRow, PayloadSizeRow, Value, values};
 use agent::definition::AgentDefinition;
-use values::clock::Timestamp;
 use values::json::count_reaching;
 use values::session::Hash;
 use values::tenant::TenantId;
@@ -22,13 +24,23 @@ impl<E: Engine> AgentStore for E {
         &self,
         tenant: &TenantId,
         definition: &AgentDefinition,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<AgentRecord, StoreError> {
         const OPERATION: &str = "put agent";
         let (version, payload) = encode_definition(definition).map_err(StoreError::failed(OPERATION))?;
+        let act = Act::of(tenant, by, AuditAction::AgentStored, definition.name.as_str()).with("after", json!(version));
+        let now = by.at;
         let (owner, name) = (tenant.clone(), definition.name.clone());
         let put = self.transact(OPERATION, move |mut connection| {
             Box::pin(async move {
+                let chain = LockedChain::lock(&mut connection, &act.chain).await?;
+                let before = current_version(&mut connection, &owner, &name).await?;
+                if before == Some(version) {
+                    return Ok(Ended::RolledBack(()));
+                }
+                chain
+                    .append(&mut connection, &act.with("before", json!(before)))
+                    .await?;
                 let insert = Statement::with(OPERATION, VERSION_INSERT, values![&owner, &version, &name, now]);
                 connection.execute(insert.bind_payload(&payload)).await?;
                 let statement = "insert into agents (tenant, name, version) values ($1, $2, $3)
@@ -89,11 +101,39 @@ impl<E: Engine> AgentStore for E {
         read_page(self, rows, values![tenant, name, &page.after], page).await
     }
 
-    async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError> {
-        let statement = "delete from agents where tenant = $1 and name = $2";
-        let delete = Statement::with("delete agent", statement, values![tenant, name]);
-        Ok(delete.execute(self).await.or_else(nothing_matches)? > 0)
+    async fn agent_delete(&self, tenant: &TenantId, name: &str, by: &Requester) -> Result<bool, StoreError> {
+        const OPERATION: &str = "delete agent";
+        let act = Act::of(tenant, by, AuditAction::AgentDeleted, name);
+        let (owner, name) = (tenant.clone(), name.to_owned());
+        let deleting = self.transact(OPERATION, move |mut connection| {
+            Box::pin(async move {
+                let chain = LockedChain::lock(&mut connection, &act.chain).await?;
+                let Some(before) = current_version(&mut connection, &owner, &name).await? else {
+                    return Ok(Ended::RolledBack(false));
+                };
+                chain
+                    .append(&mut connection, &act.with("before", json!(before)))
+                    .await?;
+                let statement = "delete from agents where tenant = $1 and name = $2";
+                let delete = Statement::with(OPERATION, statement, values![&owner, &name]);
+                connection.execute(delete).await?;
+                Ok(Ended::Committed(true))
+            })
+        });
+        deleting.await.or_else(nothing_matches)
     }
+}
+
+async fn current_version(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    name: &str,
+) -> Result<Option<Hash>, sqlx::Error> {
+    let statement = "select version from agents where tenant = $1 and name = $2";
+    let select = Statement::with("look up agent", statement, values![tenant, name]);
+    let row: Option<(Vec<u8>,)> = connection.fetch_optional(select).await?;
+    let version = row.map(|(version,)| Hash::try_from(version.as_slice())).transpose();
+    version.map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 /// Reads versions, as many as a page holds. `rows` continues the statement after its columns.

@@ -16,6 +16,7 @@ use super::attempt::Attempt;
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
 use super::refusal::{CommitOutcome, Refusal};
+use super::removal_act::RemovalAct;
 use super::reservation::{Decided, NewReservation};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
@@ -102,8 +103,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError>;
 
     /// Runs statements in one transaction that no caller can cancel. Sums the rows of each
-    /// statement: a count and bytes.
-    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError>;
+    /// statement: a count and bytes. Records the act; if its statement has no rows, it is not done,
+    /// and nothing is changed.
+    async fn remove(&self, statements: Vec<Statement<'_>>, act: Option<RemovalAct>) -> Result<Vec<Tally>, StoreError>;
 
     /// Runs several statements as one transaction that no caller can cancel.
     async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>

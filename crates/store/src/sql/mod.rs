@@ -8,6 +8,7 @@ mod connection;
 mod engine;
 mod engine_row;
 mod observed;
+mod removal_act;
 mod reservation;
 mod statement;
 mod text;
@@ -32,11 +33,13 @@ mod objects;
 mod refusal;
 
 mod agents;
+mod audit;
 mod console_sessions;
 mod due;
 mod keys;
 mod outbox;
 mod queue;
+mod restore;
 mod retention;
 mod runs;
 mod spend;
@@ -48,6 +51,7 @@ mod waiting;
 mod schema;
 
 pub(crate) use self::attempt::Attempt;
+pub(crate) use self::audit::record;
 pub(crate) use self::columns::{
     due_in_pair, first_threads, leased_columns, newest_of_tree, oldest_of_tree, segment_condition,
 };
@@ -62,6 +66,7 @@ pub(crate) use self::queue::{
     key_claim_statement, next_turn, queue_leave, run_insert,
 };
 pub(crate) use self::refusal::{CommitOutcome, Refusal};
+pub(crate) use self::removal_act::RemovalAct;
 pub(crate) use self::reservation::{Decided, NewReservation, RESERVE};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{CHECK_WRITE, check_schema, migrate_in_txn};

@@ -16,6 +16,7 @@ use super::engine::Engine;
 use super::engine_row::{EngineRow, Tally};
 use super::queue::LEASE;
 use super::refusal::{CommitOutcome, Refusal};
+use super::removal_act::RemovalAct;
 use super::reservation::{Decided, NewReservation, RESERVE};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
@@ -144,9 +145,9 @@ impl<E: Engine> Engine for Observed<E> {
             .await
     }
 
-    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
+    async fn remove(&self, statements: Vec<Statement<'_>>, act: Option<RemovalAct>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
-        self.timed(operation, self.engine.remove(statements)).await
+        self.timed(operation, self.engine.remove(statements, act)).await
     }
 
     async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>

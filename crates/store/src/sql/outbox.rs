@@ -2,19 +2,20 @@
 
 use async_trait::async_trait;
 
+use super::audit::record;
 use super::connection::{Connection, Ended};
 use super::due::delivery_lease;
 use super::engine::Engine;
 use super::queue::{key_claim_statement, key_lookup};
 use super::statement::Statement;
 use super::text::sql;
+use crate::audit::{Act, AuditAction, Requester};
 use crate::error::StoreError;
 use crate::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 use crate::query::Page;
 use crate::queue::{IdempotencyKey, LeaseTerms};
 use crate::rows::{DeliveryRow, values};
 use agent::record::{DeliveryRecord, DeliveryStatus};
-use values::clock::Timestamp;
 use values::ids::{DeliveryId, WorkerId};
 use values::tenant::TenantId;
 
@@ -96,12 +97,16 @@ impl<E: Engine> OutboxStore for E {
         tenant: &TenantId,
         delivery_id: DeliveryId,
         key: Option<&IdempotencyKey>,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<Restarted, StoreError> {
+        // What changes nothing does not wait for other acts of the tenant.
+        if self.delivery_lookup(tenant, delivery_id).await?.is_none() {
+            return Ok(Restarted::Missing);
+        }
         loop {
-            let (owner, claim) = (tenant.clone(), key.cloned());
+            let (owner, claim, by) = (tenant.clone(), key.cloned(), by.clone());
             let attempt = self.transact(RESTART, move |connection| {
-                Box::pin(restart_in_txn(connection, owner, delivery_id, claim, now))
+                Box::pin(restart_in_txn(connection, owner, delivery_id, claim, by))
             });
             match (attempt.await?, key) {
                 (RestartAttempt::Done(row), _) => return Ok(Restarted::Now((*row).try_into()?)),
@@ -130,8 +135,11 @@ async fn restart_in_txn(
     tenant: TenantId,
     delivery_id: DeliveryId,
     key: Option<IdempotencyKey>,
-    now: Timestamp,
+    by: Requester,
 ) -> Result<Ended<RestartAttempt>, sqlx::Error> {
+    let now = by.at;
+    let act = Act::of(&tenant, &by, AuditAction::WebhookRedelivered, delivery_id.to_string());
+    record(&mut connection, &act).await?;
     if let Some(key) = &key {
         let claim = key_claim_statement(&tenant, key, delivery_id.as_uuid());
         if connection.execute(claim).await? == 0 {

@@ -28,8 +28,8 @@ use crate::queue::{LeaseChoice, LeaseTerms};
 use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
     Attempt, CommitOutcome, Connection, Decided, Ended, Engine, EngineRow, FIND_MISSING, LEASE, NewReservation, PUT,
-    RESERVE, Refusal, Statement, Tally, commit_write_alone, due_in_pair, first_threads, newest_of_tree, oldest_of_tree,
-    segment_condition,
+    RESERVE, Refusal, RemovalAct, Statement, Tally, commit_write_alone, due_in_pair, first_threads, newest_of_tree,
+    oldest_of_tree, record, segment_condition,
 };
 use tasks::fair_share::FairShare;
 use values::session::{BranchPosition, Hash};
@@ -177,17 +177,22 @@ impl Engine for SqliteStore {
         .await
     }
 
-    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
+    async fn remove(&self, statements: Vec<Statement<'_>>, act: Option<RemovalAct>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
         let removing = async move |connection: &mut SqliteConnection| {
+            if let Some(removal) = &act {
+                record(&mut Connection::Sqlite(connection), &removal.act).await?;
+            }
             let mut tallies = Vec::with_capacity(queries.len());
             for query in queries {
                 let rows = query.fetch_all(&mut *connection).await?;
                 let rows: Vec<_> = rows.into_iter().map(EngineRow::Sqlite).collect();
                 tallies.push(Tally::of(&rows)?);
             }
-            Ok::<_, sqlx::Error>(Ended::Committed(tallies))
+            let is_done = act.is_none_or(|act| act.is_done(&tallies));
+            let ended = if is_done { Ended::Committed } else { Ended::RolledBack };
+            Ok::<_, sqlx::Error>(ended(tallies))
         };
         self.write(operation, move |connection| removing(connection).boxed())
             .await

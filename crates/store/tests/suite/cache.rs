@@ -12,7 +12,7 @@ use serde_json::json;
 use store::Sessions;
 use store::retention::SessionRemoval;
 use test_support::clock::MovableClock;
-use test_support::drafts::{now, object, session_id, tenant, user};
+use test_support::drafts::{now, object, requester, session_id, tenant, user};
 use test_support::model_request::model_request;
 use test_support::wires::{encode_request, settings};
 use values::clock::SystemClock;
@@ -254,7 +254,7 @@ async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
     let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
     let turn = sessions.removal_turn(&fixture.tenant).await;
     let removal = sessions
-        .remove(turn, &fixture.tenant, root.head.session_id, true)
+        .remove(turn, &fixture.tenant, root.head.session_id, true, &requester())
         .await
         .unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));
@@ -274,7 +274,10 @@ async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
     commit.tenant = others.clone();
     let other = sessions.commit(&commit).await.unwrap().head.session_id;
     let turn = sessions.removal_turn(&others).await;
-    let removal = sessions.remove(turn, &others, other, false).await.unwrap();
+    let removal = sessions
+        .remove(turn, &others, other, false, &requester())
+        .await
+        .unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));
     assert_eq!(sessions.bundle(&others, other).await.unwrap(), None);
     // A read of the store now finds nothing.

@@ -9,7 +9,7 @@ use store::sessions::{Commit, VerifyReport};
 use store::threads::{ThreadExpectation, ThreadPut};
 use store::{Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
-use test_support::drafts::{commit_of, now, tenant, user};
+use test_support::drafts::{commit_of, now, requester, tenant, user};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 use values::message::Message;
@@ -99,7 +99,8 @@ impl Fixture {
 
     /// Removes a session without its descendants.
     pub(crate) async fn remove(&self, session_id: SessionId) -> SessionRemoval {
-        let removal = self.store.session_remove(&self.tenant, session_id, false, now());
+        let by = requester();
+        let removal = self.store.session_remove(&self.tenant, session_id, false, &by);
         removal.await.unwrap()
     }
 

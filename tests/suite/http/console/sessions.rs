@@ -6,6 +6,7 @@ use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
 use store::keys::Scope;
 use test_support::clock::time;
+use test_support::drafts::requester_at;
 use test_support::wait::until;
 use values::clock::Clock as _;
 
@@ -156,7 +157,12 @@ async fn a_session_ends_with_its_key(service: &Service) {
     let cookie = log_in(service, &key).await;
     get(service, "/v1/runs", &cookie).await.ok();
     let store = &service.app.runs.store;
-    assert!(store.key_revoke(key_id, service.clock.now()).await.unwrap());
+    assert!(
+        store
+            .key_revoke(key_id, &requester_at(service.clock.now()))
+            .await
+            .unwrap()
+    );
     until("the session lives on", async || {
         get(service, "/v1/runs", &cookie).await.status == 401
     })

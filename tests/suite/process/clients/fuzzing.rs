@@ -16,7 +16,7 @@ use crate::process::service::Service;
 async fn schemathesis_finds_no_response_that_the_description_lacks() {
     let Some(python) = python() else { return };
     let home = Home::with_file();
-    let scopes = ["runs:write", "sessions:read", "admin", "metrics"].map(|scope| ["--scope", scope]);
+    let scopes = ["runs:write", "sessions:read", "admin", "metrics", "audit"].map(|scope| ["--scope", scope]);
     let command = [&["keys", "create", "--tenant", "main"], scopes.as_flattened()].concat();
     let printed = home.succeed(&command).await;
     let key = printed.lines().next().unwrap();

@@ -121,7 +121,7 @@ async fn sweep_tenant<E: Engine>(
         if figures != RemovalFigures::default() {
             sleep(REST).await;
         }
-        let tallies = engine.remove(vec![deletion::<E>(tenant, batch, cutoffs)]).await?;
+        let tallies = engine.remove(vec![deletion::<E>(tenant, batch, cutoffs)], None).await?;
         for tally in tallies {
             figures.contents += tally.add_to(&mut figures);
         }

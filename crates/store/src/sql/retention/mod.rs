@@ -23,6 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::engine::Engine;
+use crate::audit::Requester;
 use crate::contents::WRITE_PRECISION;
 use crate::error::StoreError;
 use crate::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepCursor};
@@ -52,13 +53,13 @@ impl<E: Engine> RetentionStore for E {
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
-        now: Timestamp,
+        by: &Requester,
     ) -> Result<SessionRemoval, StoreError> {
-        removal::session_remove(self, tenant, session_id, descendants, now).await
+        removal::session_remove(self, tenant, session_id, descendants, by).await
     }
 
-    async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
-        tenant::tenant_remove(self, tenant, limit).await
+    async fn tenant_remove(&self, tenant: &TenantId, limit: u32, by: Option<&Requester>) -> Result<u64, StoreError> {
+        tenant::tenant_remove(self, tenant, limit, by).await
     }
 }
 

@@ -162,7 +162,7 @@ pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(Remova
     if waiting.fetch_optional::<(i64,)>(engine).await?.is_none() {
         return Ok((RemovalFigures::default(), false));
     }
-    let tallies = engine.remove(statements::<E>(limit)).await?;
+    let tallies = engine.remove(statements::<E>(limit), None).await?;
     let more = matches!(tallies.as_slice(), [found, .., settled] if found.count > 0 || settled.count > 0);
     Ok((figures(&tallies), more))
 }

@@ -134,7 +134,7 @@ pub(super) async fn sweep_remains(
     let mut found = 0;
     if let Some(cutoff) = cutoff(&cutoffs) {
         let delete = Statement::with(OPERATION, text, values![cutoff, limit]);
-        let tallies = engine.remove(vec![delete]).await?;
+        let tallies = engine.remove(vec![delete], None).await?;
         for tally in &tallies {
             found = tally.count;
             *counter(&mut figures) = tally.add_to(&mut figures);

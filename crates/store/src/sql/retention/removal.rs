@@ -7,10 +7,11 @@ use uuid::Uuid;
 
 use super::reclaim::{self, OPERATION};
 use super::selection::{BATCH_FREE, BATCH_SESSIONS, FAMILY_STATE, TREE_SESSIONS};
+use crate::audit::{Act, AuditAction, Requester};
 use crate::error::StoreError;
 use crate::retention::{RemovalFigures, SessionRemoval};
 use crate::rows::values;
-use crate::sql::{Engine, Statement};
+use crate::sql::{Engine, RemovalAct, Statement};
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::tenant::TenantId;
@@ -111,12 +112,13 @@ const SESSIONS: &str = "delete from sessions
 
 /// Removes the selected sessions in one transaction, with everything that only they need.
 /// `selected` begins a statement with a text and the selection. `mark` is the marking statement for
-/// this selection.
+/// this selection. If sessions are removed, the act is recorded.
 pub(super) async fn sessions_remove<'v, E: Engine>(
     engine: &E,
     selected: impl Fn(&'static str) -> Statement<'v>,
     mark: &'static str,
     reclaimed: i64,
+    act: Option<Act>,
 ) -> Result<RemovalFigures, StoreError> {
     let mut marked = selected(INSERT);
     marked.push(mark);
@@ -135,7 +137,9 @@ pub(super) async fn sessions_remove<'v, E: Engine>(
         delete(SESSIONS),
     ];
     statements.extend(reclaim::statements::<E>(reclaimed));
-    let tallies = engine.remove(statements).await?;
+    // Its entry is about the sessions.
+    let act = act.map(|act| RemovalAct { act, statement: 7 });
+    let tallies = engine.remove(statements, act).await?;
     let mut figures = RemovalFigures::default();
     if let [_, _, _, events, messages, deliveries, runs, sessions, reclaimed @ ..] = tallies.as_slice() {
         figures.events = events.add_to(&mut figures);
@@ -155,7 +159,7 @@ pub(super) async fn session_remove<E: Engine>(
     tenant: &TenantId,
     session_id: SessionId,
     descendants: bool,
-    now: Timestamp,
+    by: &Requester,
 ) -> Result<SessionRemoval, StoreError> {
     let tree_statement = |text: &'static str| {
         let values = values![tenant, session_id, i64::from(descendants)];
@@ -163,6 +167,8 @@ pub(super) async fn session_remove<E: Engine>(
         statement.push(text);
         statement
     };
+    let act = Act::of(tenant, by, AuditAction::SessionRemoved, session_id.to_string()).with("descendants", descendants);
+    let mut act = Some(act);
     let mut removed = RemovalFigures::default();
     let mut rest_of_wait = COMMIT_WAIT;
     loop {
@@ -177,8 +183,9 @@ pub(super) async fn session_remove<E: Engine>(
         }
         let tree: Vec<(Uuid,)> = tree_statement(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
         for sessions in tree.chunks(BATCH.into()) {
-            let figures = batch_remove(engine, tenant, session_id, sessions, now).await?;
+            let figures = batch_remove(engine, (tenant, session_id), sessions, by.at, act.clone()).await?;
             let is_shared = figures.sessions == 0;
+            act = act.filter(|_| is_shared);
             removed += figures;
             if is_shared {
                 // A commit in flight shares them. They are in use if it succeeds.
@@ -198,10 +205,10 @@ pub(super) async fn session_remove<E: Engine>(
 /// Removes a batch of sessions of a tree, all or none of them.
 async fn batch_remove<E: Engine>(
     engine: &E,
-    tenant: &TenantId,
-    top: SessionId,
+    (tenant, top): (&TenantId, SessionId),
     sessions: &[(Uuid,)],
     now: Timestamp,
+    act: Option<Act>,
 ) -> Result<RemovalFigures, StoreError> {
     let selected = |begin: &'static str| {
         let mut statement = Statement::with(OPERATION, begin, values![tenant, top, now]);
@@ -215,5 +222,5 @@ async fn batch_remove<E: Engine>(
         statement.push(BATCH_FREE);
         statement
     };
-    sessions_remove(engine, selected, MARK_BATCH, BATCH.into()).await
+    sessions_remove(engine, selected, MARK_BATCH, BATCH.into(), act).await
 }

@@ -184,5 +184,5 @@ async fn sweep_selection(
         return Ok(RemovalFigures::default());
     }
     let selected = |begin| selection.begin(OPERATION, begin);
-    sessions_remove(engine, selected, MARK, limit).await
+    sessions_remove(engine, selected, MARK, limit, None).await
 }

@@ -1,9 +1,10 @@
 //! Removes all rows of a tenant, table by table. Starts with the rows that allow new work, such as
 //! API keys.
 
+use crate::audit::{Act, AuditAction, Requester};
 use crate::error::StoreError;
 use crate::rows::values;
-use crate::sql::{Engine, Statement};
+use crate::sql::{Engine, RemovalAct, Statement};
 use values::tenant::TenantId;
 
 const OPERATION: &str = "remove tenant";
@@ -52,14 +53,24 @@ const TABLES: [&str; 24] = [
     delete!("content_sweeps", "tenant"),
 ];
 
-/// Removes some rows of each table.
-pub(super) async fn tenant_remove(engine: &impl Engine, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+/// Removes some rows of each table. The first transaction that removes any records the act.
+pub(super) async fn tenant_remove(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    limit: u32,
+    by: Option<&Requester>,
+) -> Result<u64, StoreError> {
+    let mut act = by.map(|by| RemovalAct {
+        act: Act::of(tenant, by, AuditAction::TenantRemoved, tenant.as_str()),
+        statement: 0,
+    });
     let mut removed = 0;
     for text in TABLES {
         let delete = Statement::with(OPERATION, text, values![tenant, limit]);
-        for tally in engine.remove(vec![delete]).await? {
+        for tally in engine.remove(vec![delete], act.clone()).await? {
             removed += u64::try_from(tally.count).unwrap_or(0);
         }
+        act = act.filter(|_| removed == 0);
     }
     Ok(removed)
 }

@@ -2,9 +2,10 @@
 //! that can't be reached, and connections that are dropped.
 
 use agent::record::RunStatus;
-use store::open;
+use store::{StoreError, StoreSettings, Unavailability, open};
 use test_support::databases::TestDatabase;
 use test_support::drafts::{run_end, run_id, run_record, session_id, tenant};
+use test_support::wait::until;
 
 use crate::fixtures::{Fixture, postgres};
 
@@ -74,4 +75,49 @@ async fn a_server_that_drops_its_connections_is_unavailable_and_then_back() {
     outage.end().await;
     let next = fixture.publish(&commit).await;
     assert_eq!(fixture.load(next.head.session_id).await, *next);
+}
+
+/// Lets the database take writes from now on, or not, and disconnects all clients.
+async fn set_read_only(database: &TestDatabase, value: &str) {
+    let set = format!(
+        "begin read write;
+        do $$ begin
+            execute format('alter database %I set default_transaction_read_only = {value}', current_database());
+        end $$;
+        commit"
+    );
+    database.execute(&set).await.unwrap();
+    let disconnect = "select pg_terminate_backend(pid, 20000) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()";
+    database.execute(disconnect).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_standby_that_was_promoted_has_to_take_writes() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    set_read_only(&database, "on").await;
+    let settings = StoreSettings {
+        migrate: false,
+        ..TestDatabase::settings()
+    };
+    let store = open(database.url(), settings).await.unwrap();
+    store.write_check().await.unwrap();
+
+    set_read_only(&database, "off").await;
+    until("it takes no writes", async || store.write_check().await.is_ok()).await;
+    set_read_only(&database, "on").await;
+    until("a failed check counts as passed", async || {
+        let checked = store.write_check().await;
+        matches!(
+            checked,
+            Err(StoreError::Unavailable {
+                reason: Unavailability::ReadOnly,
+                ..
+            })
+        )
+    })
+    .await;
+    store.close().await;
 }

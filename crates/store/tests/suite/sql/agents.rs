@@ -7,7 +7,7 @@ use agent::definition::AgentDefinition;
 use chrono::TimeDelta;
 use serde_json::json;
 use store::agents::{AgentPage, AgentRecord};
-use test_support::drafts::{now, tenant};
+use test_support::drafts::{now, requester, requester_at, tenant};
 use values::session::hash_definition;
 
 use crate::fixtures::Fixture;
@@ -28,17 +28,26 @@ fn definition(name: &str, prompt: &str) -> AgentDefinition {
 pub(crate) async fn put_one(fixture: &Fixture) {
     fixture
         .store
-        .agent_put(&fixture.tenant, &definition("one", ""), now())
+        .agent_put(&fixture.tenant, &definition("one", ""), &requester())
         .await
         .unwrap();
 }
 
 async fn an_equal_definition_is_stored_once(fixture: Fixture) {
     let (store, tenant_id) = (&fixture.store, &fixture.tenant);
-    let first = store.agent_put(tenant_id, &definition("a", "1"), now()).await.unwrap();
-    let second = store.agent_put(tenant_id, &definition("a", "2"), now()).await.unwrap();
+    let first = store
+        .agent_put(tenant_id, &definition("a", "1"), &requester())
+        .await
+        .unwrap();
+    let second = store
+        .agent_put(tenant_id, &definition("a", "2"), &requester())
+        .await
+        .unwrap();
     assert_eq!(store.agent_lookup(tenant_id, "a").await.unwrap(), Some(second.clone()));
-    let again = store.agent_put(tenant_id, &definition("a", "1"), now()).await.unwrap();
+    let again = store
+        .agent_put(tenant_id, &definition("a", "1"), &requester())
+        .await
+        .unwrap();
     assert_eq!(again, first, "with the time of the first");
     assert_eq!(fixture.count("agent_versions").await, 2);
     assert_eq!(store.agent_lookup(tenant_id, "a").await.unwrap(), Some(first.clone()));
@@ -60,11 +69,14 @@ async fn an_equal_definition_is_stored_once(fixture: Fixture) {
 
 async fn a_deleted_name_leaves_its_versions(fixture: Fixture) {
     let (store, tenant_id) = (&fixture.store, &fixture.tenant);
-    let put = store.agent_put(tenant_id, &definition("a", ""), now()).await.unwrap();
-    assert!(!store.agent_delete(&tenant("other"), "a").await.unwrap());
-    assert!(store.agent_delete(tenant_id, "a").await.unwrap());
-    assert!(!store.agent_delete(tenant_id, "a").await.unwrap());
-    assert!(!store.agent_delete(tenant_id, "\u{0}").await.unwrap());
+    let put = store
+        .agent_put(tenant_id, &definition("a", ""), &requester())
+        .await
+        .unwrap();
+    assert!(!store.agent_delete(&tenant("other"), "a", &requester()).await.unwrap());
+    assert!(store.agent_delete(tenant_id, "a", &requester()).await.unwrap());
+    assert!(!store.agent_delete(tenant_id, "a", &requester()).await.unwrap());
+    assert!(!store.agent_delete(tenant_id, "\u{0}", &requester()).await.unwrap());
     assert_eq!(store.agent_lookup(tenant_id, "a").await.unwrap(), None);
     assert_eq!(
         store.agent_version_lookup(tenant_id, put.version).await.unwrap(),
@@ -77,7 +89,7 @@ async fn agents_list_by_name(fixture: Fixture) {
     for name in names.iter().rev() {
         fixture
             .store
-            .agent_put(&fixture.tenant, &definition(name, ""), now())
+            .agent_put(&fixture.tenant, &definition(name, ""), &requester())
             .await
             .unwrap();
     }
@@ -132,7 +144,7 @@ async fn versions_list_from_the_newest(fixture: Fixture) {
         let time = at + TimeDelta::seconds(seconds);
         stored.push(
             store
-                .agent_put(tenant_id, &definition("a", prompt), time)
+                .agent_put(tenant_id, &definition("a", prompt), &requester_at(time))
                 .await
                 .unwrap(),
         );
@@ -140,8 +152,11 @@ async fn versions_list_from_the_newest(fixture: Fixture) {
     let again = stored.pop();
     assert_eq!(again.as_ref(), stored.first());
     stored.sort_by_key(|record| Reverse((record.created_at, *record.version.as_bytes())));
-    store.agent_put(tenant_id, &definition("b", ""), at).await.unwrap();
-    assert!(store.agent_delete(tenant_id, "a").await.unwrap());
+    store
+        .agent_put(tenant_id, &definition("b", ""), &requester_at(at))
+        .await
+        .unwrap();
+    assert!(store.agent_delete(tenant_id, "a", &requester()).await.unwrap());
     for (limit, bytes, pages) in [(4, usize::MAX, 1), (3, usize::MAX, 2), (3, 1, 4)] {
         let page = |after| AgentPage { after, limit, bytes };
         let (mut after, mut seen, mut count) = (None, Vec::new(), 0);

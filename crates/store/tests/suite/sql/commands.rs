@@ -197,8 +197,8 @@ async fn another_tenant_sees_nothing(fixture: Fixture) {
     let lease = CommandLease { key: foreign, worker };
     assert_eq!(queue.writes(&lease, queue.now).await, [false; 3]);
     // The rows of a tenant go with it.
-    assert_eq!(store.tenant_remove(&tenant("b"), 10).await.unwrap(), 0);
-    assert_eq!(store.tenant_remove(&tenant("a"), 10).await.unwrap(), 1);
+    assert_eq!(store.tenant_remove(&tenant("b"), 10, None).await.unwrap(), 0);
+    assert_eq!(store.tenant_remove(&tenant("a"), 10, None).await.unwrap(), 1);
     assert_eq!(queue.rows().await, [0, 0]);
 }
 

@@ -68,7 +68,7 @@ async fn the_total_follows_every_change(fixture: Fixture) {
     fixture.sweep(KEEP_ALL, now() + TimeDelta::minutes(5), 10).await;
     assert_eq!(fixture.count("contents").await, 10);
     assert_totals(&fixture).await;
-    while fixture.store.tenant_remove(&fixture.tenant, 3).await.unwrap() > 0 {}
+    while fixture.store.tenant_remove(&fixture.tenant, 3, None).await.unwrap() > 0 {}
     assert_eq!(fixture.count("content_totals").await, 0);
     assert_eq!(fixture.store.content_total(&other).await.unwrap(), 0);
 }

@@ -1,7 +1,7 @@
 //! Keys are found by the hash of their secret, revoked ones too.
 
 use store::keys::{ApiKeyRecord, Scope};
-use test_support::drafts::{now, tenant};
+use test_support::drafts::{now, requester, requester_at, tenant};
 use values::ids::{ApiKeyId, UuidV7Source};
 use values::limits::RunLimits;
 use values::session::hash_segment;
@@ -38,17 +38,17 @@ async fn keys_are_stored_and_revoked(fixture: Fixture) {
             ..key("2")
         },
     );
-    store.key_insert(&first).await.unwrap();
-    store.key_insert(&second).await.unwrap();
-    assert!(store.key_insert(&first).await.is_err());
+    store.key_insert(&first, &requester()).await.unwrap();
+    store.key_insert(&second, &requester()).await.unwrap();
+    assert!(store.key_insert(&first, &requester()).await.is_err());
     assert!(store.key_exists().await.unwrap());
     assert_eq!(store.key_lookup(first.secret_hash).await.unwrap(), Some(first.clone()));
     assert_eq!(store.key_lookup(hash_segment(b"3")).await.unwrap(), None);
     assert_eq!(store.key_list().await.unwrap(), [second.clone(), first.clone()]);
     let time = now();
-    assert!(store.key_revoke(first.key_id, time).await.unwrap());
-    assert!(!store.key_revoke(first.key_id, now()).await.unwrap());
-    assert!(!store.key_revoke(key("3").key_id, now()).await.unwrap());
+    assert!(store.key_revoke(first.key_id, &requester_at(time)).await.unwrap());
+    assert!(!store.key_revoke(first.key_id, &requester()).await.unwrap());
+    assert!(!store.key_revoke(key("3").key_id, &requester()).await.unwrap());
     let revoked = ApiKeyRecord {
         revoked_at: Some(time),
         ..first

@@ -1,6 +1,7 @@
 //! The statements that both engines share.
 
 pub(crate) mod agents;
+mod audit;
 mod commands;
 pub(crate) mod commit;
 mod connection;

@@ -314,7 +314,7 @@ async fn a_removed_tenant_leaves_no_objects(fixture: Fixture) {
     fixture.put(&[large(1), large(2)]).await;
     let other = tenant("other");
     fixture.store.content_put(&other, &[large(1)]).await.unwrap();
-    while fixture.store.tenant_remove(&fixture.tenant, 1).await.unwrap() > 0 {}
+    while fixture.store.tenant_remove(&fixture.tenant, 1, None).await.unwrap() > 0 {}
     assert_eq!(fixture.store.content_total(&fixture.tenant).await.unwrap(), 0);
     objects.sweep(now()).await;
     let paths = objects.paths();

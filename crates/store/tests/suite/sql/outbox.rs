@@ -9,7 +9,7 @@ use store::Page;
 use store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, Restarted};
 use store::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
 use test_support::deliveries::insert;
-use test_support::drafts::{now, run_id, tenant};
+use test_support::drafts::{now, requester_at, run_id, tenant};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
 use values::session::hash_definition;
@@ -24,6 +24,7 @@ on_both_engines!(
     an_outcome_counts_from_the_worker_that_has_the_delivery,
     an_outcome_counts_for_the_attempt_that_it_comes_of,
     a_delivery_that_is_over_is_not_sent_again,
+    no_message_of_a_backup_is_sent,
     a_restarted_delivery_starts_from_its_first_attempt,
     a_delivery_is_restarted_once_under_a_key,
     deliveries_list_by_status_and_run,
@@ -271,11 +272,34 @@ async fn a_delivery_that_is_over_is_not_sent_again(fixture: Fixture) {
     }
 }
 
+async fn no_message_of_a_backup_is_sent(fixture: Fixture) {
+    let time = now();
+    let due = write(&fixture, run_id(), time).await;
+    let figures = fixture.store.restore_finish(&requester_at(time)).await.unwrap();
+    assert_eq!(figures.deliveries, 1);
+    assert_eq!(lease(&fixture, &terms(time + TimeDelta::days(1)), 10).await, []);
+    let given_up = DeliveryRecord {
+        status: DeliveryStatus::Dead,
+        due_at: None,
+        error: Some("not sent after a restore: it may have been sent after the backup".to_owned()),
+        ..due
+    };
+    assert_eq!(lookup(&fixture, given_up.delivery_id).await, given_up);
+    // What is over stays as it is.
+    let again = fixture.store.restore_finish(&requester_at(time)).await.unwrap();
+    assert_eq!(again.deliveries, 0);
+}
+
 async fn a_restarted_delivery_starts_from_its_first_attempt(fixture: Fixture) {
     let time = now();
     let written = write(&fixture, run_id(), time).await;
     let id = written.delivery_id;
-    let restart = |tenant, now| fixture.store.delivery_restart(tenant, id, None, now);
+    let restart = async |tenant, now| {
+        fixture
+            .store
+            .delivery_restart(tenant, id, None, &requester_at(now))
+            .await
+    };
     let foreign = tenant("other");
     assert_eq!(restart(&foreign, time).await.unwrap(), Restarted::Missing);
     let owner = terms(time);
@@ -324,9 +348,8 @@ async fn an_outcome_counts_for_the_attempt_that_it_comes_of(fixture: Fixture) {
     };
     let earlier = lease_one(&fixture, &at(0)).await;
     // Begun anew while it is sent, it is leased by the same worker.
-    let restarted = fixture
-        .store
-        .delivery_restart(&fixture.tenant, id, None, time + TimeDelta::seconds(1));
+    let by = requester_at(time + TimeDelta::seconds(1));
+    let restarted = fixture.store.delivery_restart(&fixture.tenant, id, None, &by);
     assert!(matches!(restarted.await.unwrap(), Restarted::Now(_)));
     let later = lease_one(&fixture, &at(1)).await;
     assert_eq!((earlier.attempts, later.attempts), (1, 1));
@@ -370,7 +393,7 @@ async fn a_delivery_is_restarted_once_under_a_key(fixture: Fixture) {
         };
         fixture
             .store
-            .delivery_restart(&fixture.tenant, id, Some(&key), now)
+            .delivery_restart(&fixture.tenant, id, Some(&key), &requester_at(now))
             .await
     };
     // What was refused leaves no key behind.

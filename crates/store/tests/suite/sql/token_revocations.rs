@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use store::token_revocations::TokenRevocation;
-use test_support::drafts::now;
+use test_support::drafts::{now, requester};
 
 use crate::fixtures::Fixture;
 
@@ -24,7 +24,10 @@ async fn the_later_revocation_of_a_subject_counts_until_it_expires(fixture: Fixt
         ("a", "s", 9),
     ] {
         let revocation = revocation(issuer, subject, seconds);
-        store.token_revocation_put(&revocation, never).await.unwrap();
+        store
+            .token_revocation_put(&revocation, never, &requester())
+            .await
+            .unwrap();
     }
     let all = [
         revocation("a", "s", 9),
@@ -34,7 +37,7 @@ async fn the_later_revocation_of_a_subject_counts_until_it_expires(fixture: Fixt
     assert_eq!(store.token_revocation_list().await.unwrap(), all);
     let last = revocation("c", "u", 20);
     let expired = at + TimeDelta::seconds(5);
-    store.token_revocation_put(&last, expired).await.unwrap();
+    store.token_revocation_put(&last, expired, &requester()).await.unwrap();
     let left = [revocation("a", "s", 9), revocation("b", "u", 5), last];
     assert_eq!(store.token_revocation_list().await.unwrap(), left);
 }

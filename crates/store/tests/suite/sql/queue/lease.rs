@@ -6,10 +6,11 @@ use std::time::Duration;
 use agent::record::{RunControl, RunStatus};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use store::audit::AuditChain;
 use store::open;
 use store::queue::{Lease, LeaseLimits, LeasedRun, RenewedLease};
 use test_support::databases::TestDatabase;
-use test_support::drafts::{run_id, session_id, tenant};
+use test_support::drafts::{requester_at, run_id, session_id, tenant};
 use test_support::wait::until;
 use tokio::time::timeout;
 
@@ -26,6 +27,7 @@ on_both_engines!(
     expired_leases_go_before_what_waits,
     no_more_suspects_are_leased_than_wanted,
     nobody_leases_a_run_twice,
+    workers_from_before_a_restore_have_lost_their_runs,
     the_time_comes_from_the_database,
 );
 
@@ -68,6 +70,31 @@ async fn a_lease_is_taken_over_when_it_has_expired_and_no_sooner(fixture: Fixtur
     assert_eq!((taken.summary.attempts, taken.summary.started_at), (2, Some(at(0))));
     assert_eq!(fixture.renew(&first.lease, at(500)).await, []);
     assert!(!fixture.store.lease_release(&first.lease).await.unwrap());
+}
+
+async fn workers_from_before_a_restore_have_lost_their_runs(fixture: Fixture) {
+    fixture.enqueue_new().await;
+    let leased = fixture.lease_one().await;
+    let waiting = fixture.enqueue_new().await;
+    let by = requester_at(at(1));
+    let figures = fixture.store.restore_finish(&by).await.unwrap();
+    assert_eq!((figures.runs, figures.deliveries, figures.console_sessions), (2, 0, 0));
+    // A worker may have leased them several times after the backup.
+    for fence in [leased.lease.fence, leased.lease.fence + 1_000] {
+        let old = Lease {
+            fence,
+            ..leased.lease.clone()
+        };
+        assert_eq!(fixture.renew(&old, at(500)).await, []);
+        assert!(!fixture.store.lease_release(&old).await.unwrap());
+    }
+    let taken = fixture.lease_at(2, 10).await;
+    let found: BTreeSet<_> = ids(&taken).into_iter().collect();
+    let expected = [leased.lease.run_id, waiting.summary.run_id];
+    assert_eq!(found, expected.into_iter().collect());
+    assert!(taken.iter().all(|run| run.lease.fence > leased.lease.fence + 1_000));
+    let entries = fixture.store.audit_read(&AuditChain::Service, 1, 10).await.unwrap();
+    assert_eq!(entries.len(), 1);
 }
 
 async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {

@@ -10,7 +10,7 @@ use store::retention::SessionRemoval;
 use store::sessions::Commit;
 use store::threads::{ThreadExpectation, ThreadPut};
 use store::{CommitError, Sessions};
-use test_support::drafts::now;
+use test_support::drafts::{now, requester};
 use test_support::logs::listen;
 use test_support::statements::Statements;
 use test_support::wait::until;
@@ -142,9 +142,10 @@ async fn a_removal_of_a_tree_that_keeps_changing_gives_up() {
 
     let walks = Statements::of(&["with recursive tree"]);
     let _listening = listen(tracing_subscriber::registry().with(walks.clone()));
+    let by = requester();
     let removing = fixture
         .store
-        .session_remove(&fixture.tenant, root.head.session_id, true, now());
+        .session_remove(&fixture.tenant, root.head.session_id, true, &by);
     let seen = AtomicUsize::new(0);
     let reads = || {
         seen.fetch_add(walks.taken(), Ordering::SeqCst);
@@ -196,7 +197,9 @@ async fn another_tenant_waits_for_no_removal() {
         let (sessions, tenant) = (Arc::clone(&sessions), fixture.tenant.clone());
         tokio::spawn(async move {
             let turn = sessions.removal_turn(&tenant).await;
-            let removed = sessions.remove(turn, &tenant, root.head.session_id, false).await;
+            let removed = sessions
+                .remove(turn, &tenant, root.head.session_id, false, &requester())
+                .await;
             removed.unwrap()
         })
     });

@@ -107,7 +107,7 @@ async fn removals_take_turns() {
         },
         async {
             until_waiting(&fixture, 2).await;
-            fixture.store.tenant_remove(&tenant("other"), 10).await
+            fixture.store.tenant_remove(&tenant("other"), 10, None).await
         },
         async {
             until_waiting(&fixture, 3).await;

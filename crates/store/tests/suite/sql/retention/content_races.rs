@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use store::CommitError;
 use store::sessions::VerifyFault;
-use test_support::drafts::now;
+use test_support::drafts::{now, requester};
 use test_support::workspaces::{below, directory, entry, environment_of, file};
 use values::session::{Bundle, Hash};
 use workspace::Content;
@@ -199,7 +199,7 @@ impl Race {
             if let Some((bundle, _)) = self.any(choice * 31) {
                 let (store, id) = (&self.fixture.store, bundle.head.session_id);
                 match store
-                    .session_remove(&self.fixture.tenant, id, choice % 2 == 0, now())
+                    .session_remove(&self.fixture.tenant, id, choice % 2 == 0, &requester())
                     .await
                 {
                     Err(error) if !error.is_transient() => panic!("{error:?}"),

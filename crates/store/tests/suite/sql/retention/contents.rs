@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use store::retention::{RemovalFigures, SessionRemoval};
 use test_support::databases::Engine;
-use test_support::drafts::{now, tenant};
+use test_support::drafts::{now, requester, tenant};
 use test_support::workspaces::{Node, below, chunked, directory, entry, environment_of, file, large_directory};
 use values::clock::Timestamp;
 use values::session::{Bundle, Hash};
@@ -156,7 +156,7 @@ async fn a_removed_fork_leaves_the_files_of_its_sibling(fixture: Fixture) {
     fixture.age_contents(300).await;
     let removed = fixture
         .store
-        .session_remove(&fixture.tenant, sessions[1], false, now())
+        .session_remove(&fixture.tenant, sessions[1], false, &requester())
         .await;
     assert!(matches!(removed, Ok(SessionRemoval::Removed(_))), "{removed:?}");
     assert_eq!(

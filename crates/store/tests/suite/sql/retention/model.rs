@@ -13,7 +13,7 @@ use store::retention::{RemovalFigures, RetentionRules, SessionRemoval};
 use store::sessions::{Commit, ConflictPolicy};
 use store::threads::{ThreadExpectation, ThreadPut};
 use test_support::databases::Engine;
-use test_support::drafts::{now, summary, user};
+use test_support::drafts::{now, requester_at, summary, user};
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::session::{BranchPosition, Bundle, EnvironmentState};
@@ -251,7 +251,7 @@ impl World<'_> {
         let removal = self
             .fixture
             .store
-            .session_remove(&self.fixture.tenant, session_id, descendants, self.now)
+            .session_remove(&self.fixture.tenant, session_id, descendants, &requester_at(self.now))
             .await
             .unwrap();
         let family = self.family(index);
@@ -408,7 +408,7 @@ async fn play(fixture: &Fixture, acts: &[Act]) {
     }
     world.sweep(None, None, 3).await;
     world.check().await;
-    while fixture.store.tenant_remove(&fixture.tenant, 50).await.unwrap() > 0 {}
+    while fixture.store.tenant_remove(&fixture.tenant, 50, None).await.unwrap() > 0 {}
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::json;
 use store::CommitError;
 use store::queue::{Acceptance, IfBusy, NewQueuedRun};
 use store::retention::{RetentionRules, SessionRemoval};
-use test_support::drafts::now;
+use test_support::drafts::{now, requester};
 use values::session::{Bundle, EnvironmentState};
 
 use super::{KEEP_ALL, aged, older_than};
@@ -121,7 +121,7 @@ impl Race {
                 let removal = self
                     .fixture
                     .store
-                    .session_remove(&self.fixture.tenant, id, choice % 2 == 0, now())
+                    .session_remove(&self.fixture.tenant, id, choice % 2 == 0, &requester())
                     .await;
                 match removal {
                     Err(error) if !error.is_transient() => panic!("{error:?}"),
@@ -219,9 +219,10 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
             let removal = fixture.remove(base).await;
             assert!(matches!(removal, SessionRemoval::Removed(_)));
         }
+        let by = requester();
         let (enqueued, removal) = tokio::join!(
             fixture.store.run_accept(&run),
-            fixture.store.session_remove(&fixture.tenant, base, false, now()),
+            fixture.store.session_remove(&fixture.tenant, base, false, &by),
         );
         let is_retained = fixture.head(base).await.is_some();
         match enqueued.unwrap() {

@@ -10,7 +10,7 @@ use store::retention::{Ancestor, SessionRemoval};
 use store::sessions::{Commit, ConflictPolicy};
 use store::threads::ThreadPut;
 use store::{CommitError, Sessions};
-use test_support::drafts::{now, session_id, tenant};
+use test_support::drafts::{now, requester, session_id, tenant};
 use values::clock::SystemClock;
 
 use super::rules::queue;
@@ -35,7 +35,7 @@ const LARGE: usize = 500;
 async fn remove(fixture: &Fixture, id: values::ids::SessionId, descendants: bool) -> SessionRemoval {
     fixture
         .store
-        .session_remove(&fixture.tenant, id, descendants, now())
+        .session_remove(&fixture.tenant, id, descendants, &requester())
         .await
         .unwrap()
 }
@@ -171,7 +171,7 @@ async fn sessions_of_others_are_not_found(fixture: Fixture) {
     let other = tenant("other");
     let removal = fixture
         .store
-        .session_remove(&other, root.head.session_id, true, now())
+        .session_remove(&other, root.head.session_id, true, &requester())
         .await;
     assert_eq!(removal.unwrap(), SessionRemoval::NotFound);
     assert_eq!(remove(&fixture, session_id(), false).await, SessionRemoval::NotFound);
@@ -223,7 +223,7 @@ async fn ends_before_a_large_one(fixture: &Fixture) -> bool {
     let left = async |of: &str| fixture.count(&format!("sessions where tenant = '{of}'")).await;
     let remove = async |of, id| {
         let turn = sessions.removal_turn(of).await;
-        sessions.remove(turn, of, id, true).await.unwrap()
+        sessions.remove(turn, of, id, true, &requester()).await.unwrap()
     };
 
     // It goes on when it is polled and at no other time.
@@ -284,7 +284,10 @@ async fn read_by_a_large_removal(fixture: &Fixture) -> (i64, i64) {
     let root = fixture.root(&["root"]).await.head.session_id;
     fixture.execute(LONG_LINE).await;
     let rows = rows_read_by(fixture, 8, "'sessions'", async |store| {
-        let removal = store.session_remove(&fixture.tenant, root, true, now()).await.unwrap();
+        let removal = store
+            .session_remove(&fixture.tenant, root, true, &requester())
+            .await
+            .unwrap();
         let SessionRemoval::Removed(figures) = removal else {
             panic!("{removal:?}")
         };

@@ -6,7 +6,7 @@ use store::keys::{ApiKeyRecord, Scope};
 use store::spend::SpendRequest;
 use store::threads::ThreadExpectation;
 use test_support::databases::Engine;
-use test_support::drafts::{now, tenant};
+use test_support::drafts::{now, requester, tenant};
 use test_support::workspaces::file;
 use values::ids::{ApiKeyId, CommandId, ExecutionId, RunId, UuidV7Source, WorkerId};
 
@@ -51,7 +51,7 @@ async fn fill(fixture: &Fixture) {
         .await
         .unwrap();
     let agent = serde_json::from_str(r#"{"name": "mine", "model": "demo/demo"}"#).unwrap();
-    store.agent_put(&fixture.tenant, &agent, now()).await.unwrap();
+    store.agent_put(&fixture.tenant, &agent, &requester()).await.unwrap();
     let key_id = ApiKeyId::generate(&UuidV7Source);
     let key = ApiKeyRecord {
         key_id,
@@ -63,9 +63,9 @@ async fn fill(fixture: &Fixture) {
         created_at: now(),
         revoked_at: None,
     };
-    store.key_insert(&key).await.unwrap();
+    store.key_insert(&key, &requester()).await.unwrap();
     let session = console_session(&key, "cookie", TimeDelta::hours(1));
-    store.console_session_insert(&session, 10).await.unwrap();
+    store.console_session_insert(&session, 10, &requester()).await.unwrap();
     add_remains(fixture, 1).await;
     add_command(fixture).await;
     fixture.put(&[file("a"), file("b"), file("c")]).await;
@@ -136,7 +136,7 @@ async fn a_removed_tenant_leaves_nothing_and_others_stay(mut fixture: Fixture) {
     let acme = tenant("acme");
     // In steps of two rows of each table, the last of which finds nothing.
     let mut steps = 0;
-    while fixture.store.tenant_remove(&acme, 2).await.unwrap() > 0 {
+    while fixture.store.tenant_remove(&acme, 2, None).await.unwrap() > 0 {
         steps += 1;
     }
     assert!(steps > 1);
