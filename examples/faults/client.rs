@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use net::http_client::client_builder;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 
@@ -97,10 +96,8 @@ impl<'a> Ask<'a> {
 
 impl Client {
     /// Makes a caller of the replicas at these addresses, such as `http://127.0.0.1:8080`.
-    pub(crate) fn new(addresses: Vec<String>, token: &str, patience: Arc<Patience>) -> Result<Self> {
-        let credentials = HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse()?)]);
-        let builder = client_builder()?.default_headers(credentials);
-        let http = builder.connect_timeout(Duration::from_secs(1)).build()?;
+    pub(crate) fn new(addresses: Vec<String>, patience: Arc<Patience>) -> Result<Self> {
+        let http = client_builder()?.connect_timeout(Duration::from_secs(1)).build()?;
         Ok(Self {
             http,
             addresses: addresses.into(),

@@ -9,7 +9,6 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::client::{Client, Patience};
-use crate::issuer::Issuer;
 use crate::ledger::Ledger;
 use crate::process::Program;
 use crate::proxy::Proxy;
@@ -34,8 +33,6 @@ pub(crate) struct Fleet {
     pub(crate) postgres: Postgres,
     /// The board of all of them.
     pub(crate) redis: Redis,
-    /// Who issues the tokens of the callers.
-    pub(crate) issuer: Issuer,
     /// The folder for the directories of commands. All replicas share it, as those of one host do.
     /// It belongs to their user, which the folder of the servers need not.
     commands: TempDir,
@@ -75,7 +72,6 @@ impl Fleet {
             worker: Worker::prepare(folder, postgres.port, commands, &ledger.url).await?,
             postgres,
             redis,
-            issuer: Issuer::start().await?,
             commands: directory,
         };
         for number in 0..REPLICAS {
@@ -100,8 +96,7 @@ impl Fleet {
     /// Waits until every replica is ready, and starts the worker. One that found no database at its
     /// start has ended, and is started again, as a supervisor would do.
     pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
-        let patience = Arc::new(Patience::new(READY_LIMIT));
-        let client = Client::new(self.addresses(), &self.issuer.token, patience)?;
+        let client = Client::new(self.addresses(), Arc::new(Patience::new(READY_LIMIT)))?;
         let begun = Instant::now();
         for replica in &mut self.replicas {
             while !client.is_ready(&replica.address).await {
@@ -138,7 +133,6 @@ impl Replica {
             port,
             postgres_port: to_postgres.address.port(),
             redis_port: to_redis.address.port(),
-            jwks_uri: fleet.issuer.jwks_uri.clone(),
             commands: fleet.commands(),
             leaves_commands: number + 1 == REPLICAS,
         };

@@ -1,8 +1,6 @@
 //! Tries to break the promises about runs, and counts what it finds: replicas are killed and
 //! frozen, servers are restarted and emptied, connections are cut, while callers start runs, follow
-//! them and control them. Callers have tokens of an identity provider, a limit of spending counts
-//! all runs, and replicas show metrics. Afterwards every run, session, event and effect is checked,
-//! and that what the limit has counted is what the runs cost.
+//! them and control them. Afterwards every run, session, event and effect is checked.
 //!
 //!     scripts/faults
 //!     scripts/faults --runs 1000 --kills 200 --seed 7
@@ -16,7 +14,6 @@ mod checks;
 mod client;
 mod facts;
 mod fleet;
-mod issuer;
 mod ledger;
 mod leftovers;
 mod process;

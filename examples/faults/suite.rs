@@ -45,7 +45,7 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
         .counts_statements
         .then(|| StatementCounter::start(fleet.postgres.options()));
     let patience = Arc::new(Patience::new(options.patience));
-    let client = Client::new(fleet.addresses(), &fleet.issuer.token, Arc::clone(&patience))?;
+    let client = Client::new(fleet.addresses(), Arc::clone(&patience))?;
 
     let begun = Instant::now();
     let (facts, counts) = storm(options, seed, &mut fleet, &client, &patience).await?;
@@ -189,10 +189,6 @@ fn report_stored(
     );
     report.add("sessions read and verified", findings.sessions.to_string());
     report.add("files compared with their sessions", findings.files.to_string());
-    report.add(
-        "millionths of dollars that runs cost / that limits counted",
-        format!("{} / {}", stored.cost, stored.spent),
-    );
     report.add("effects of tools", effects.len().to_string());
     report.add(
         "calls of which the model read that their effect is uncertain",

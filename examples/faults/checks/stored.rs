@@ -13,10 +13,6 @@ pub(crate) struct Stored {
     pub(crate) runs: BTreeMap<Uuid, StoredRun>,
     /// The sessions.
     pub(crate) sessions: Vec<StoredSession>,
-    /// The cost of all runs, in millionths of dollars.
-    pub(crate) cost: i64,
-    /// What the limit of a day has counted, in millionths of dollars.
-    pub(crate) spent: i64,
     /// Rows that must not be there, by what they are.
     pub(crate) leftovers: Vec<(&'static str, i64)>,
 }
@@ -85,21 +81,12 @@ impl Stored {
             leftovers.push((what, count));
         }
         Ok(Self {
-            cost: sqlx::query_scalar(COST).fetch_one(&mut *connection).await?,
-            spent: sqlx::query_scalar(SPENT).fetch_one(&mut *connection).await?,
             runs: runs.map(|run| (run.run_id, run)).collect(),
             sessions: sessions.collect(),
             leftovers,
         })
     }
 }
-
-/// A limit counts a run in whole millionths.
-const COST: &str = "select coalesce(sum(ceil((coalesce(cost, cost_known_part) * 1e6)::numeric(20, 6))), 0)::bigint
-    from runs";
-
-/// A day has ten characters, a month seven.
-const SPENT: &str = "select coalesce(sum(spent), 0)::bigint from spend_periods where length(period) = 10";
 
 fn request_of(metadata: &str) -> u64 {
     let metadata: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();

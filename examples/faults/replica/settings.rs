@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::{CHARGE, DECIDE, MARK, SHELL, WRITE_FILE, lasting_process};
-use crate::issuer::{AUDIENCE, ISSUER, TENANT};
 use crate::servers::postgres_url;
 
 /// The agent that all runs use.
@@ -16,9 +15,6 @@ pub(crate) const AGENT: &str = "worker";
 
 /// The agent whose runs wait for answers.
 pub(crate) const APPROVER: &str = "approver";
-
-/// The limit of spending in dollars, which is never reached.
-const MAX_COST: f64 = 900_000.5;
 
 /// The settings of one replica.
 #[derive(Debug)]
@@ -31,8 +27,6 @@ pub(crate) struct Settings {
     pub(crate) postgres_port: u16,
     /// Where it finds Redis.
     pub(crate) redis_port: u16,
-    /// Where the key of the callers' tokens is.
-    pub(crate) jwks_uri: String,
     /// Where the directories of commands are.
     pub(crate) commands: PathBuf,
     /// Whether it leaves its commands to the worker.
@@ -60,7 +54,6 @@ pub(crate) fn write(folder: &Path, settings: &Settings) -> Result<PathBuf> {
         port,
         postgres_port,
         redis_port,
-        jwks_uri,
         commands,
         leaves_commands,
     } = settings;
@@ -91,20 +84,6 @@ lease = "3s"
 max_attempts = 50
 [log]
 filter = "info"
-[auth.issuers.faults]
-issuer = "{ISSUER}"
-audience = ["{AUDIENCE}"]
-algorithms = ["ES256"]
-jwks_uri = "{jwks_uri}"
-tenant = "{TENANT}"
-[prices."scripted/m"]
-input = 1000.0
-output = 1000.0
-[limits.each_tenant]
-max_cost_per_day = {MAX_COST}
-max_cost_per_month = {MAX_COST}
-[metrics]
-listen = "127.0.0.1:0"
 "#,
         store = postgres_url(*postgres_port),
         agents = agents.display(),
